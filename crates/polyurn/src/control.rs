@@ -1,0 +1,167 @@
+//! Run control, handed to every engine: cancel, deadline, progress, checkpoint.
+//!
+//! An engine calls [`Control::tick`] in its outer loop. That is the only place where a run is stopped, so a stop never
+//! leaves half an update behind. Engines that can resume offer their state to [`Control::checkpoint`] at the same spot.
+
+use crate::error::{Error, Result, Stop};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A switch that stops runs from another thread or a signal handler.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks every run that holds this switch to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a stop was asked for.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress<'a> {
+    /// What is being done, for people: `exact`, `reading`.
+    pub stage: &'a str,
+    /// Share of the work that is done, 0 to 1.
+    pub fraction: f64,
+}
+
+/// Receives progress and keeps checkpoints. All methods do nothing by default.
+pub trait Observer {
+    /// Called often; must be cheap.
+    fn progress(&mut self, progress: Progress<'_>) {
+        let _ = progress;
+    }
+
+    /// The state that an earlier, unfinished run saved, if there is one.
+    fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    /// How long to wait between checkpoints; `None` when they are not wanted.
+    fn checkpoint_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Stores a state so that a crash at any moment leaves either the old one or the new one.
+    fn save_checkpoint(&mut self, state: &[u8]) -> Result<()> {
+        let _ = state;
+        Ok(())
+    }
+}
+
+/// An observer that watches nothing.
+impl Observer for () {}
+
+/// Cancel, deadline, progress and checkpoint of one run.
+pub struct Control<'a> {
+    cancel: Cancel,
+    deadline: Option<Instant>,
+    observer: Box<dyn Observer + 'a>,
+    last_checkpoint: Instant,
+}
+
+impl fmt::Debug for Control<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control")
+            .field("cancel", &self.cancel)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Control<'_> {
+    fn default() -> Self {
+        Control::new(())
+    }
+}
+
+impl<'a> Control<'a> {
+    /// A control without deadline whose progress and checkpoints go to `observer`.
+    pub fn new(observer: impl Observer + 'a) -> Self {
+        Control {
+            cancel: Cancel::default(),
+            deadline: None,
+            observer: Box::new(observer),
+            last_checkpoint: Instant::now(),
+        }
+    }
+
+    /// Stops when `cancel` is set.
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Stops at `deadline`.
+    pub fn with_deadline(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Reports progress and returns an error when the run has to stop.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when the run was cancelled or its deadline has passed.
+    pub fn tick(&mut self, stage: &str, fraction: f64) -> Result<()> {
+        self.observer.progress(Progress { stage, fraction });
+        if self.cancel.is_cancelled() {
+            return Err(Error::Stopped(Stop::Cancelled));
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Error::Stopped(Stop::Deadline));
+        }
+        Ok(())
+    }
+
+    /// The state saved by an earlier run, if any.
+    ///
+    /// # Errors
+    /// When the checkpoint cannot be read or is damaged.
+    pub fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
+        self.observer.load_checkpoint()
+    }
+
+    /// Saves the state that `state` builds if a checkpoint is due.
+    ///
+    /// # Errors
+    /// When the checkpoint cannot be written.
+    pub fn checkpoint(&mut self, state: impl FnOnce() -> Vec<u8>) -> Result<()> {
+        match self.observer.checkpoint_interval() {
+            Some(interval) if self.last_checkpoint.elapsed() >= interval => {
+                self.observer.save_checkpoint(&state())?;
+                self.last_checkpoint = Instant::now();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancelled_run_stops_at_the_next_tick() {
+        let cancel = Cancel::default();
+        let mut control = Control::default().with_cancel(cancel.clone());
+        assert!(control.tick("test", 0.0).is_ok());
+        cancel.cancel();
+        assert!(matches!(control.tick("test", 0.5), Err(Error::Stopped(Stop::Cancelled))));
+    }
+
+    #[test]
+    fn a_passed_deadline_stops_the_run() {
+        let mut control = Control::default().with_deadline(Some(Instant::now()));
+        assert!(matches!(control.tick("test", 0.0), Err(Error::Stopped(Stop::Deadline))));
+    }
+}

@@ -1,0 +1,90 @@
+//! Doubtful but usable: warnings carried as data, each with advice, for a shell to render.
+
+use serde::Serialize;
+use std::fmt;
+
+/// Something a user should know about a result that is still usable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+#[non_exhaustive]
+pub enum Warning {
+    /// Columns of the data that the model does not name were summed out.
+    ColumnsLeftOut {
+        /// The columns' names.
+        columns: Vec<String>,
+    },
+    /// Rows with the same values were added up.
+    DuplicateRows {
+        /// How many rows were merged into an earlier one.
+        n_rows: u64,
+    },
+    /// Pseudo-counts of the tables do not come from one base measure.
+    InconsistentPrior,
+    /// A contraction was not decomposable, so edges were added.
+    EdgesAdded {
+        /// The added edges, by node names.
+        edges: Vec<(String, String)>,
+    },
+    /// The data cannot occur under this model and prior.
+    ImpossibleData,
+    /// A declared size is larger than the number of labels that occur.
+    UnusedValues {
+        /// The node.
+        node: String,
+        /// Declared size.
+        size: u64,
+        /// Number of labels in the data.
+        n_labels: u64,
+    },
+    /// Posterior means of tables average over all labellings of these hidden nodes.
+    LabelAveraged {
+        /// The hidden nodes whose values can be exchanged.
+        nodes: Vec<String>,
+    },
+    /// Anything a reader thinks odd in a file.
+    Odd {
+        /// One line for people.
+        message: String,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::ColumnsLeftOut { columns } => {
+                write!(f, "the model does not name {}; left out", quoted(columns))
+            }
+            Warning::DuplicateRows { n_rows } => {
+                write!(f, "{n_rows} rows repeat an earlier row; their counts were added")
+            }
+            Warning::InconsistentPrior => f.write_str(
+                "pseudo-counts set table by table do not come from one base measure, so the evidence depends on the \
+                 direction of arrows; compare such models with care",
+            ),
+            Warning::EdgesAdded { edges } => {
+                let list: Vec<String> = edges.iter().map(|(a, b)| format!("{a} - {b}")).collect();
+                write!(
+                    f,
+                    "the contraction is not decomposable; added {} (the model can express more than the contraction)",
+                    list.join(", ")
+                )
+            }
+            Warning::ImpossibleData => f.write_str(
+                "the data cannot occur under this model and prior: a value with zero pseudo-counts was seen",
+            ),
+            Warning::UnusedValues { node, size, n_labels } => {
+                write!(f, "node `{node}` has size {size} but only {n_labels} of its values occur")
+            }
+            Warning::LabelAveraged { nodes } => write!(
+                f,
+                "the values of {} can be exchanged, so posterior means of their tables are averages over all labellings",
+                quoted(nodes)
+            ),
+            Warning::Odd { message } => f.write_str(message),
+        }
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
