@@ -1,0 +1,12 @@
+//! Counts: what was seen. Files become a [`Dataset`]; bound to a model it becomes [`Counts`], records grouped by the
+//! pattern of seen nodes.
+
+mod builder;
+mod dataset;
+mod labels;
+mod records;
+
+pub use builder::{Cell, DatasetBuilder, RowCount};
+pub use dataset::{Column, Dataset, MISSING};
+pub use labels::Labels;
+pub use records::{Block, Counts};

@@ -1,0 +1,190 @@
+//! Records bound to the nodes of a model, grouped by the pattern of seen nodes.
+
+use super::dataset::MISSING;
+use super::labels::Labels;
+use crate::error::{Error, Result};
+use hashbrown::{HashMap, HashTable};
+use std::hash::{BuildHasher, Hash, Hasher};
+
+/// All distinct records in which the same nodes are seen. Columnar: `values[s][r]` is the value of node `seen[s]` in
+/// record `r`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Positions of the seen nodes, ascending.
+    pub seen: Vec<u32>,
+    /// One column per seen node.
+    pub values: Vec<Vec<u32>>,
+    /// How many tokens each record stands for, at least 1.
+    pub counts: Vec<u64>,
+}
+
+impl Block {
+    /// Number of distinct records.
+    pub fn n_records(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Writes record `record_ix` into `out`, one entry per node of the model, [`MISSING`] where unseen.
+    pub fn read(&self, record_ix: usize, out: &mut [u32]) {
+        out.fill(MISSING);
+        for (&node, column) in self.seen.iter().zip(&self.values) {
+            out[node as usize] = column[record_ix];
+        }
+    }
+}
+
+/// Counts of partial assignments of a model's nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// What the values of each node are called, in node order.
+    pub labels: Vec<Labels>,
+    /// Distinct records by pattern of seen nodes; patterns and records in order of first appearance.
+    pub blocks: Vec<Block>,
+    /// Tokens in all (without those in unknown cells).
+    pub n_tokens: u64,
+    /// Cells that hold an unknown number of tokens: one value per node, [`MISSING`] for nodes without a column.
+    pub unknown: Vec<Vec<u32>>,
+}
+
+impl Counts {
+    /// Groups rows by pattern, merging equal ones. `columns[n]` holds node n's value in each row, or is `None` for a
+    /// node that has no column. Rows of count zero are dropped.
+    ///
+    /// # Errors
+    /// When the counts add up to more than 64 bits hold.
+    pub fn new(
+        labels: Vec<Labels>,
+        columns: &[Option<Vec<u32>>],
+        row_counts: &[u64],
+        unknown: Vec<Vec<u32>>,
+    ) -> Result<Self> {
+        assert_eq!(labels.len(), columns.len(), "one label list and one column for each node");
+        let mut grouping = Grouping::default();
+        let mut n_tokens = 0u64;
+        let named: Vec<(u32, &Vec<u32>)> = columns
+            .iter()
+            .enumerate()
+            .filter_map(|(node, column)| column.as_ref().map(|column| (node as u32, column)))
+            .collect();
+        let (mut seen, mut values) = (Vec::new(), Vec::new());
+        for (row, &count) in row_counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
+            seen.clear();
+            values.clear();
+            for &(node, column) in &named {
+                if column[row] != MISSING {
+                    seen.push(node);
+                    values.push(column[row]);
+                }
+            }
+            grouping.add(&seen, &values, count);
+            n_tokens = n_tokens
+                .checked_add(count)
+                .ok_or_else(|| Error::Setting("the counts add up to more than 2^64 - 1 tokens".into()))?;
+        }
+        Ok(Counts { labels, blocks: grouping.blocks, n_tokens, unknown })
+    }
+
+    /// Number of nodes.
+    pub fn n_nodes(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Number of distinct records.
+    pub fn n_records(&self) -> usize {
+        self.blocks.iter().map(Block::n_records).sum()
+    }
+
+    /// For each node whether some record (or unknown cell) shows it.
+    pub fn seen_anywhere(&self) -> Vec<bool> {
+        let mut seen = vec![false; self.n_nodes()];
+        for block in &self.blocks {
+            block.seen.iter().for_each(|&node| seen[node as usize] = true);
+        }
+        for cell in &self.unknown {
+            cell.iter().enumerate().for_each(|(node, &value)| seen[node] |= value != MISSING);
+        }
+        seen
+    }
+
+    /// For each node whether every record (and unknown cell) shows it.
+    pub fn seen_everywhere(&self) -> Vec<bool> {
+        (0..self.n_nodes() as u32)
+            .map(|node| {
+                self.blocks.iter().all(|block| block.seen.binary_search(&node).is_ok())
+                    && self.unknown.iter().all(|cell| cell[node as usize] != MISSING)
+            })
+            .collect()
+    }
+}
+
+/// Blocks under construction, with an index from (pattern, values) to the record.
+#[derive(Default)]
+struct Grouping {
+    blocks: Vec<Block>,
+    block_of: HashMap<Vec<u32>, usize>,
+    records: Vec<HashTable<usize>>,
+    hasher: hashbrown::DefaultHashBuilder,
+}
+
+impl Grouping {
+    fn add(&mut self, seen: &[u32], values: &[u32], count: u64) {
+        let block_ix = match self.block_of.get(seen) {
+            Some(&ix) => ix,
+            None => {
+                self.block_of.insert(seen.to_vec(), self.blocks.len());
+                self.blocks.push(Block {
+                    seen: seen.to_vec(),
+                    values: vec![Vec::new(); seen.len()],
+                    counts: Vec::new(),
+                });
+                self.records.push(HashTable::new());
+                self.blocks.len() - 1
+            }
+        };
+        let (block, records, hasher) = (&mut self.blocks[block_ix], &mut self.records[block_ix], &self.hasher);
+        let hash = hash_of(hasher, values.iter().copied());
+        let equal = |&record: &usize| block.values.iter().zip(values).all(|(column, &value)| column[record] == value);
+        if let Some(&record) = records.find(hash, equal) {
+            block.counts[record] += count;
+            return;
+        }
+        let record = block.counts.len();
+        for (column, &value) in block.values.iter_mut().zip(values) {
+            column.push(value);
+        }
+        block.counts.push(count);
+        let columns = &block.values;
+        records.insert_unique(hash, record, |&record| hash_of(hasher, columns.iter().map(|column| column[record])));
+    }
+}
+
+fn hash_of(hasher: &hashbrown::DefaultHashBuilder, values: impl Iterator<Item = u32>) -> u64 {
+    let mut state = hasher.build_hasher();
+    values.for_each(|value| value.hash(&mut state));
+    state.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_rows_merge_and_patterns_stay_apart() {
+        let labels = vec![Labels::Indexed { size: 3, first: 0 }; 3];
+        let columns = [Some(vec![0, 0, MISSING, 0, 2]), None, Some(vec![1, 1, 1, MISSING, 2])];
+        let counts = Counts::new(labels, &columns, &[2, 3, 1, 1, 0], Vec::new()).unwrap();
+        assert_eq!(counts.n_tokens, 7);
+        assert_eq!(counts.n_records(), 3);
+        assert_eq!(counts.blocks[0], Block { seen: vec![0, 2], values: vec![vec![0], vec![1]], counts: vec![5] });
+        assert_eq!(counts.blocks[1].seen, [2]);
+        assert_eq!(counts.blocks[2].seen, [0]);
+        assert_eq!(counts.seen_anywhere(), [true, false, true]);
+        assert_eq!(counts.seen_everywhere(), [false, false, false]);
+    }
+
+    #[test]
+    fn a_total_beyond_64_bits_is_refused() {
+        let labels = vec![Labels::Indexed { size: 2, first: 0 }];
+        assert!(Counts::new(labels, &[Some(vec![0, 1])], &[u64::MAX, 1], Vec::new()).is_err());
+    }
+}

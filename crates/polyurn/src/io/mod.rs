@@ -1,0 +1,336 @@
+//! Files in and out: counts in several formats become a [`Dataset`], records become CSV, model files are read.
+//!
+//! [`read`] looks at the extension and the first bytes of a file and hands it to the reader of its format. A reader is
+//! one file of this module: a function from `Input` to a [`DatasetBuilder`], named in
+//! one arm of `read_format`; a new format also gets an arm in [`Format`]. All readers stream: memory follows the
+//! distinct rows, not the file.
+
+mod compression;
+mod csv;
+mod lines;
+mod matrix_market;
+mod model_file;
+mod number;
+mod record;
+mod summary;
+mod tns;
+mod write;
+
+pub use compression::Compression;
+pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model_file, read_prior_file};
+pub use summary::{ColumnSummary, LabelCount, MissingPattern, Summary};
+pub use write::{CsvWriter, write_csv, write_dataset_csv};
+
+use crate::counts::{Dataset, DatasetBuilder};
+use crate::error::{Error, Result};
+use record::Delimiter;
+use serde::Serialize;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::str::FromStr;
+
+/// Bytes read from a file at once.
+const BUFFER_SIZE: usize = 128 << 10;
+
+/// The formats of count data that can be read.
+///
+/// ```
+/// use polyurn::io::Format;
+/// assert_eq!(Format::from_path("counts.csv.gz".as_ref()), Some(Format::Csv));
+/// assert_eq!("mtx".parse::<Format>().unwrap(), Format::MatrixMarket);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Format {
+    /// Comma-separated values with a header, see the guide for missing values and counts.
+    Csv,
+    /// Tab-separated values, otherwise as CSV.
+    Tsv,
+    /// FROSTT: one-based coordinates and a count on each line.
+    Tns,
+    /// Matrix Market, coordinate or array.
+    #[serde(rename = "mtx")]
+    MatrixMarket,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 4] = [Format::Csv, Format::Tsv, Format::Tns, Format::MatrixMarket];
+
+    /// The name of the format, as `--format` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Tns => "tns",
+            Format::MatrixMarket => "mtx",
+        }
+    }
+
+    /// The format that goes with a file's extension, seen through `.gz` and `.zst`; upper and lower case are alike.
+    pub fn from_path(path: &Path) -> Option<Format> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+        match name.rsplit_once('.')?.1 {
+            "csv" => Some(Format::Csv),
+            "tsv" | "tab" => Some(Format::Tsv),
+            "tns" => Some(Format::Tns),
+            "mtx" => Some(Format::MatrixMarket),
+            _ => None,
+        }
+    }
+
+    /// The names of all formats, for messages.
+    fn names() -> String {
+        Format::ALL.map(Format::name).join(", ")
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wanted = text.to_ascii_lowercase();
+        let found = Format::ALL.into_iter().find(|format| format.name() == wanted);
+        found.or((wanted == "matrix-market").then_some(Format::MatrixMarket)).ok_or_else(|| {
+            Error::Setting(format!("there is no format {}; take one of {}", lines::shown(text), Format::names()))
+        })
+    }
+}
+
+/// How to read a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format; `None` goes by the extension.
+    pub format: Option<Format>,
+}
+
+/// What a reader learned of a file besides its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Origin {
+    /// The format it was read as.
+    pub format: Format,
+    /// How it was compressed, if it was.
+    pub compression: Option<Compression>,
+    /// Number of rows or entries in the file, before equal ones were merged.
+    pub n_rows: u64,
+}
+
+/// Reads a file of counts; the path `-` is standard input.
+///
+/// # Errors
+/// When the file cannot be read, when no format is given and none goes with the extension, and when anything in the
+/// file is not as it should be: the message then has file, line, column, value and the way out.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset> {
+    read_with_origin(path, options).map(|(dataset, _)| dataset)
+}
+
+/// Reads a file of counts as [`read`] does, and says what kind of file it was.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_with_origin(path: &Path, options: &ReadOptions) -> Result<(Dataset, Origin)> {
+    if path == Path::new("-") {
+        let format = options.format.ok_or_else(|| {
+            let message = format!("standard input has no extension; give `--format` as one of {}", Format::names());
+            Error::Setting(message)
+        })?;
+        let input = BufReader::with_capacity(BUFFER_SIZE, std::io::stdin().lock());
+        return read_stream(input, "standard input", format);
+    }
+    let source = path.display().to_string();
+    // A file that is not there is the first thing to say.
+    let file = File::open(path).map_err(|error| Error::Io { path: path.to_owned(), source: error })?;
+    let format = options.format.or_else(|| Format::from_path(path)).ok_or_else(|| {
+        let message = format!("no format goes with this extension; give `--format` as one of {}", Format::names());
+        Error::data(&source, message)
+    })?;
+    read_stream(BufReader::with_capacity(BUFFER_SIZE, file), &source, format)
+}
+
+/// Reads counts in a given format from anything; `source` names it in messages. Compression is seen through.
+///
+/// ```
+/// use polyurn::io::{Format, ReadOptions, read_from};
+/// let text = "animal,colour,count\ncat,black,3\ndog,,1\n";
+/// let dataset = read_from(text.as_bytes(), "pets", Format::Csv, &ReadOptions::default())?;
+/// assert_eq!(dataset.n_tokens(), Some(4));
+/// # Ok::<(), polyurn::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_from(input: impl BufRead, source: &str, format: Format, _options: &ReadOptions) -> Result<Dataset> {
+    read_stream(input, source, format).map(|(dataset, _)| dataset)
+}
+
+fn read_stream(input: impl BufRead, source: &str, format: Format) -> Result<(Dataset, Origin)> {
+    let (reader, compression) = compression::see_through(input, source)?;
+    let builder = read_format(format, Input { reader, source: source.to_owned() })?;
+    let origin = Origin { format, compression, n_rows: builder.n_rows_read() };
+    Ok((builder.finish(), origin))
+}
+
+/// Hands the input to the reader of its format.
+fn read_format(format: Format, input: Input<'_>) -> Result<DatasetBuilder> {
+    match format {
+        Format::Csv => csv::read(input, Delimiter::Comma),
+        Format::Tsv => csv::read(input, Delimiter::Tab),
+        Format::Tns => tns::read(input),
+        Format::MatrixMarket => matrix_market::read(input),
+    }
+}
+
+/// What a reader gets: bytes, decompressed, and the name of their source.
+struct Input<'a> {
+    reader: Box<dyn BufRead + 'a>,
+    source: String,
+}
+
+impl Input<'_> {
+    /// The error of a source that stopped giving bytes.
+    fn unreadable(&self, error: std::io::Error) -> Error {
+        Error::Io { path: self.source.clone().into(), source: error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(name: &str, bytes: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn formats_go_by_extension_through_compression() {
+        for (name, format) in [
+            ("a.csv", Some(Format::Csv)),
+            ("a.b.CSV.GZ", Some(Format::Csv)),
+            ("dir.csv/a.tsv.zst", Some(Format::Tsv)),
+            ("a.tab", Some(Format::Tsv)),
+            ("a.tns.gz", Some(Format::Tns)),
+            ("a.mtx", Some(Format::MatrixMarket)),
+            ("a.txt", None),
+            ("csv", None),
+            ("a.gz", None),
+            ("..", None),
+        ] {
+            assert_eq!(Format::from_path(Path::new(name)), format, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_format_parses_from_its_name() {
+        for format in Format::ALL {
+            assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
+            assert_eq!(serde_json::to_value(format).unwrap(), format.name());
+        }
+        let message = "xls".parse::<Format>().unwrap_err().to_string();
+        assert!(message.contains("`xls`") && message.contains("csv, tsv, tns, mtx"), "{message}");
+    }
+
+    #[test]
+    fn an_unknown_extension_is_refused_unless_the_format_is_given() {
+        let (_folder, path) = written("counts.txt", b"a,count\nx,2\n");
+        let message = read(&path, &ReadOptions::default()).unwrap_err().to_string();
+        assert!(message.contains("counts.txt: no format goes with this extension"), "{message}");
+        assert!(message.contains("`--format`") && message.contains("csv, tsv, tns, mtx"), "{message}");
+        let options = ReadOptions { format: Some(Format::Csv) };
+        assert_eq!(read(&path, &options).unwrap().counts, [2]);
+    }
+
+    #[test]
+    fn standard_input_needs_a_format() {
+        let error = read(Path::new("-"), &ReadOptions::default()).unwrap_err();
+        assert!(error.is_usage());
+        assert!(error.to_string().contains("give `--format`"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = read(Path::new("/no/such/file.csv"), &ReadOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }) && error.is_usage());
+        assert!(error.to_string().starts_with("/no/such/file.csv: "), "{error}");
+        let error = read(Path::new("/no/such/file.xyz"), &ReadOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_folder_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = ReadOptions { format: Some(Format::Csv) };
+        assert!(matches!(read(folder.path(), &options), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn a_compressed_file_is_read_by_path() {
+        let packed =
+            ruzstd::encoding::compress_to_vec(&b"a,count\nx,2\nx,1\n"[..], ruzstd::encoding::CompressionLevel::Fastest);
+        let (_folder, path) = written("counts.csv.zst", &packed);
+        let (dataset, origin) = read_with_origin(&path, &ReadOptions::default()).unwrap();
+        assert_eq!(dataset.counts, [3]);
+        assert_eq!(dataset.source, path.display().to_string());
+        assert_eq!(origin, Origin { format: Format::Csv, compression: Some(Compression::Zstd), n_rows: 2 });
+    }
+
+    /// Bytes that look enough like a file of some format to get past its first lines.
+    fn nearly_a_file() -> impl Strategy<Value = Vec<u8>> {
+        let start = prop::sample::select(vec![
+            "",
+            "a,b,count\n",
+            "a\tcount\n",
+            "# c\n1 2 3\n",
+            "%%MatrixMarket matrix coordinate integer general\n2 2 2\n",
+            "%%MatrixMarket matrix coordinate pattern symmetric\n",
+            "%%MatrixMarket matrix array real general\n",
+            "\u{feff}a,\"b\n",
+            "\x1f",
+            "(",
+        ]);
+        let middle = prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..80),
+            "[-0-9 .,?\"e\t\r\n%#a]{0,80}".prop_map(String::into_bytes),
+        ];
+        (start, middle).prop_map(|(start, middle)| {
+            let mut bytes = match start {
+                "\x1f" => vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3],
+                "(" => vec![0x28, 0xb5, 0x2f, 0xfd],
+                text => text.as_bytes().to_vec(),
+            };
+            bytes.extend(middle);
+            bytes
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn no_reader_panics_and_every_message_is_one_line(bytes in nearly_a_file()) {
+            for format in Format::ALL {
+                match read_from(bytes.as_slice(), "test", format, &ReadOptions::default()) {
+                    Ok(dataset) => {
+                        prop_assert!(dataset.values.iter().all(|column| column.len() == dataset.counts.len()));
+                        prop_assert!(dataset.n_tokens().is_some());
+                    }
+                    Err(error) => prop_assert!(!error.to_string().contains('\n'), "{error}"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Whole numbers in text: counts and indices, and what to say of anything else.
+
+use super::lines::shown;
+use crate::counts::RowCount;
+
+/// Largest count that a floating-point number holds along with all smaller ones: 2^53.
+const MAX_EXACT: u64 = 1 << 53;
+
+/// How a format writes its counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CountStyle {
+    /// Digits only.
+    Integer,
+    /// Digits, or a decimal number whose value is whole (`3.0`, `3e0`), up to 2^53.
+    Real,
+}
+
+/// A count, `?` being an unknown one; else a line about what is wrong and the way out.
+#[inline]
+pub(super) fn parse_count(text: &str, style: CountStyle) -> Result<RowCount, String> {
+    match parse_digits(text) {
+        Some(count) => Ok(RowCount::Tokens(count)),
+        None if text == "?" => Ok(RowCount::Unknown),
+        None => parse_unusual_count(text, style).map(RowCount::Tokens),
+    }
+}
+
+/// The number that a text of one or more digits stands for, if it fits 64 bits.
+#[inline]
+pub(super) fn parse_digits(text: &str) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.bytes().try_fold(0u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 { None } else { number.checked_mul(10)?.checked_add(u64::from(digit)) }
+    })
+}
+
+/// What a text that is no plain number means as a count.
+#[cold]
+fn parse_unusual_count(text: &str, style: CountStyle) -> Result<u64, String> {
+    let value = shown(text);
+    if text.is_empty() {
+        return Err("the count is empty; write a whole number, or `?` when it is not known".to_owned());
+    }
+    let Ok(number) = text.parse::<f64>() else {
+        return Err(format!("count {value} is not a number; write a whole number, or `?` when it is not known"));
+    };
+    if number.is_nan() || text.to_ascii_lowercase().contains("inf") {
+        return Err(format!("count {value} is not finite; write a whole number, or `?` when it is not known"));
+    }
+    if text.starts_with('-') {
+        return Err(format!("count {value} is negative; counts are whole numbers from 0"));
+    }
+    match Decimal::parse(text).whole() {
+        Whole::Fraction => {
+            Err(format!("count {value} is not whole; evidence needs whole counts, so scale or round them first"))
+        }
+        Whole::Number(number) if style == CountStyle::Real && number <= MAX_EXACT => Ok(number),
+        Whole::Number(number) if style == CountStyle::Integer => {
+            Err(format!("count {value} is not written as a whole number; write {number}"))
+        }
+        Whole::Number(_) => Err(format!(
+            "count {value} is beyond 2^53, where decimal numbers skip whole ones; write it with digits only"
+        )),
+        Whole::TooLarge => {
+            Err(format!("count {value} is beyond 18446744073709551615 (2^64 - 1); scale the counts down"))
+        }
+    }
+}
+
+/// A decimal number that is not negative: digits, and how many of them stand before the point.
+struct Decimal {
+    digits: Vec<u8>,
+    n_before_point: i64,
+}
+
+enum Whole {
+    Number(u64),
+    Fraction,
+    TooLarge,
+}
+
+impl Decimal {
+    /// Takes a text that is known to be a finite number apart.
+    fn parse(text: &str) -> Self {
+        let text = text.trim_start_matches('+');
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        // An exponent that leaves 32 bits is as good as infinite.
+        let limit = i64::from(i32::MAX);
+        let exponent = exponent.parse::<i64>().map_or(limit, |exponent| exponent.clamp(-limit, limit));
+        let exponent = if text.contains("e-") || text.contains("E-") { -exponent.abs() } else { exponent };
+        let digits = before.bytes().chain(after.bytes()).map(|byte| byte - b'0').collect();
+        Decimal { digits, n_before_point: before.len() as i64 + exponent }
+    }
+
+    fn whole(&self) -> Whole {
+        let n_before = usize::try_from(self.n_before_point).unwrap_or(0);
+        let (before, after) = self.digits.split_at(n_before.min(self.digits.len()));
+        if after.iter().any(|&digit| digit != 0) {
+            return Whole::Fraction;
+        }
+        if before.iter().all(|&digit| digit == 0) {
+            return Whole::Number(0);
+        }
+        // Past the last digit there are zeros; twenty of them overflow anyway.
+        let zeros = std::iter::repeat_n(0, (n_before - before.len()).min(20));
+        let number = before
+            .iter()
+            .copied()
+            .chain(zeros)
+            .try_fold(0u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit)));
+        number.map_or(Whole::TooLarge, Whole::Number)
+    }
+}
+
+/// An index counted from 1, turned into a value counted from 0; else what is wrong. There are at most `size` values.
+#[inline]
+pub(super) fn parse_one_based(text: &str, size: u32) -> Result<u32, String> {
+    match parse_digits(text) {
+        Some(index) if index >= 1 && index <= u64::from(size) => Ok((index - 1) as u32),
+        _ => Err(wrong_index(text, size)),
+    }
+}
+
+#[cold]
+fn wrong_index(text: &str, size: u32) -> String {
+    let value = shown(text);
+    match parse_digits(text) {
+        Some(0) => "index 0 is out of range; indices count from 1, so add 1 to all of them".to_owned(),
+        Some(_) => format!("index {value} is beyond {size}, the largest one"),
+        None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("index {value} is beyond {size}, the largest one")
+        }
+        None if text.starts_with('-') => format!("index {value} is negative; indices count from 1"),
+        None => format!("index {value} is not a whole number; indices are whole numbers from 1"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refusal(text: &str, style: CountStyle) -> String {
+        parse_count(text, style).expect_err(text)
+    }
+
+    #[test]
+    fn digits_are_counts_up_to_64_bits() {
+        for style in [CountStyle::Integer, CountStyle::Real] {
+            assert_eq!(parse_count("0", style), Ok(RowCount::Tokens(0)));
+            assert_eq!(parse_count("007", style), Ok(RowCount::Tokens(7)));
+            assert_eq!(parse_count("18446744073709551615", style), Ok(RowCount::Tokens(u64::MAX)));
+            assert_eq!(parse_count("?", style), Ok(RowCount::Unknown));
+            assert!(refusal("18446744073709551616", style).contains("beyond"));
+        }
+    }
+
+    #[test]
+    fn whole_decimal_numbers_are_counts_where_a_format_writes_reals() {
+        for (text, count) in
+            [("3.0", 3), ("3.", 3), ("3e0", 3), ("1.5e1", 15), ("+2.0", 2), ("0.0", 0), ("20e-1", 2), ("1e3", 1000)]
+        {
+            assert_eq!(parse_count(text, CountStyle::Real), Ok(RowCount::Tokens(count)), "{text}");
+        }
+        assert_eq!(parse_count("9007199254740992.0", CountStyle::Real), Ok(RowCount::Tokens(MAX_EXACT)));
+        assert!(refusal("9007199254740993.0", CountStyle::Real).contains("2^53"));
+        assert!(refusal("1e400", CountStyle::Real).contains("beyond"));
+        assert!(refusal("1e99999999999999999999", CountStyle::Real).contains("beyond"));
+        assert!(refusal("1e-99999999999999999999", CountStyle::Real).contains("not whole"));
+        assert!(refusal("2.00000000000000000000001", CountStyle::Real).contains("not whole"));
+    }
+
+    #[test]
+    fn every_other_count_is_refused_with_its_value_and_a_way_out() {
+        for (text, wanted) in [
+            ("", "the count is empty; write a whole number, or `?`"),
+            ("-3", "`-3` is negative"),
+            ("-0.5", "`-0.5` is negative"),
+            ("2.5", "`2.5` is not whole; evidence needs whole counts"),
+            ("1e-3", "`1e-3` is not whole"),
+            ("NaN", "`NaN` is not finite"),
+            ("inf", "`inf` is not finite"),
+            ("-Infinity", "`-Infinity` is not finite"),
+            ("many", "`many` is not a number"),
+            ("1,000", "`1,000` is not a number"),
+            ("0x10", "`0x10` is not a number"),
+            ("٣", "is not a number"),
+        ] {
+            for style in [CountStyle::Integer, CountStyle::Real] {
+                assert!(refusal(text, style).contains(wanted), "{text}: {}", refusal(text, style));
+            }
+        }
+        assert!(refusal("3.0", CountStyle::Integer).contains("`3.0` is not written as a whole number; write 3"));
+        assert!(refusal("1e3", CountStyle::Integer).contains("write 1000"));
+    }
+
+    #[test]
+    fn indices_count_from_one() {
+        assert_eq!(parse_one_based("1", 3), Ok(0));
+        assert_eq!(parse_one_based("3", 3), Ok(2));
+        for (text, wanted) in [
+            ("0", "index 0 is out of range; indices count from 1"),
+            ("4", "`4` is beyond 3"),
+            ("99999999999999999999999", "is beyond 3"),
+            ("-1", "`-1` is negative"),
+            ("1.0", "`1.0` is not a whole number"),
+            ("?", "`?` is not a whole number"),
+        ] {
+            let message = parse_one_based(text, 3).expect_err(text);
+            assert!(message.contains(wanted), "{message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn counts_never_panic(text in "\\PC{0,12}") {
+            let _ = parse_count(&text, CountStyle::Integer);
+            let _ = parse_count(&text, CountStyle::Real);
+        }
+
+        #[test]
+        fn numbers_like_text_never_panics(text in "[+-]?[0-9]{0,4}[.]?[0-9]{0,4}([eE][+-]?[0-9]{0,22})?") {
+            let _ = parse_count(&text, CountStyle::Real);
+        }
+
+        #[test]
+        fn whole_values_survive_every_spelling(count in 0..=MAX_EXACT) {
+            for text in [format!("{count}.000"), format!("{count}e0"), format!("0.{count:020}e20")] {
+                prop_assert_eq!(parse_count(&text, CountStyle::Real), Ok(RowCount::Tokens(count)));
+            }
+        }
+    }
+}
