@@ -1,0 +1,20 @@
+//! Models: text, presets and contractions become a [`ModelSpec`]; bound to data's columns it is a checked, frozen
+//! [`Model`].
+
+mod bind;
+mod contraction;
+mod dot;
+mod model;
+mod parse;
+mod preset;
+mod spec;
+mod triangulate;
+
+pub use bind::{BindOptions, Binding, bind, bind_without_data};
+pub use contraction::Contraction;
+pub use dot::dot;
+pub use model::{Model, Node, NodeIndex, Table, TableIndex};
+pub use parse::ModelSource;
+pub use preset::{Preset, PresetEntry, catalogue};
+pub use spec::{ModelSpec, NodeSpec, Size};
+pub use triangulate::{JunctionTree, Triangulation, Undirected};

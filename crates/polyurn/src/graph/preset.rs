@@ -1,0 +1,784 @@
+//! Presets: named families of models that take their seen nodes from the data's columns, in order.
+//!
+//! The nodes of an expansion stand in the order in which the expansion in [`catalogue`] names them. A hidden name that
+//! is also the name of a column gets `_` appended until it is free. Hidden nodes that take their size from the same
+//! argument carry the same [`span`](super::NodeSpec::span), so that a choice of sizes (`hmm(1..4)`) can be made once
+//! for all of them.
+
+use super::parse::{MAX_EDGES, first_repeated, free_name, listed, parse_sizes, shown, trimmed};
+use super::spec::{ModelSpec, NodeSpec, Size};
+use crate::error::{Error, Result};
+use hashbrown::HashSet;
+use std::ops::Range;
+
+/// One preset as the help lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PresetEntry {
+    /// Its name.
+    pub name: &'static str,
+    /// Its arguments as they are written, brackets included; empty when it takes none.
+    pub arguments: &'static str,
+    /// The columns it takes, and the graph it stands for, in words.
+    pub expansion: &'static str,
+    family: Family,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Lda,
+    Nmf,
+    Cp,
+    Tucker,
+    Pachinko,
+    Mmsb,
+    Scpf,
+    Hmm,
+    TensorTrain,
+    Symmetric,
+    Independent,
+    Complete,
+}
+
+/// The columns a preset takes.
+enum Columns {
+    /// So many, with the names they have when there are no data.
+    Exactly(&'static [&'static str]),
+    /// Any number from here on.
+    AtLeast(usize),
+}
+
+/// The arguments a preset takes.
+#[derive(PartialEq, Eq)]
+enum Arity {
+    None,
+    OneSize,
+    OneSizeMaybeTied,
+    Sizes,
+}
+
+impl Family {
+    fn columns(self) -> Columns {
+        match self {
+            Family::Lda | Family::Pachinko => Columns::Exactly(&["doc", "word"]),
+            Family::Nmf => Columns::Exactly(&["row", "column"]),
+            Family::Mmsb => Columns::Exactly(&["source", "destination", "relation"]),
+            Family::Scpf => Columns::Exactly(&["i", "j", "r"]),
+            Family::TensorTrain | Family::Symmetric => Columns::AtLeast(2),
+            Family::Cp | Family::Tucker | Family::Hmm | Family::Independent | Family::Complete => Columns::AtLeast(1),
+        }
+    }
+
+    fn arity(self) -> Arity {
+        match self {
+            Family::Lda | Family::Nmf | Family::Cp | Family::Scpf | Family::Symmetric => Arity::OneSize,
+            Family::Mmsb | Family::Hmm => Arity::OneSizeMaybeTied,
+            Family::Tucker | Family::Pachinko | Family::TensorTrain => Arity::Sizes,
+            Family::Independent | Family::Complete => Arity::None,
+        }
+    }
+}
+
+const fn entry(name: &'static str, arguments: &'static str, expansion: &'static str, family: Family) -> PresetEntry {
+    PresetEntry { name, arguments, expansion, family }
+}
+
+const CATALOGUE: [PresetEntry; 13] = [
+    entry("lda", "(K)", "2 columns doc, word: doc -> topic[K] -> word", Family::Lda),
+    entry("nmf", "(K)", "2 columns row, column: k[K] -> row column", Family::Nmf),
+    entry("cp", "(R)", "1 or more columns: r[R] -> all columns", Family::Cp),
+    entry("lca", "(R)", "1 or more columns: r[R] -> all columns", Family::Cp),
+    entry(
+        "tucker",
+        "(r1,r2,..)",
+        "1 or more columns, one size for each or one for all: r1 -> r2; r1 r2 -> r3; .. (complete core); \
+         r1 -> column 1; r2 -> column 2; ..",
+        Family::Tucker,
+    ),
+    entry(
+        "pachinko",
+        "(k1,k2,..)",
+        "2 columns doc, word: doc -> k1 -> k2 -> .. -> word, one hidden node for each size",
+        Family::Pachinko,
+    ),
+    entry(
+        "mmsb",
+        "(K) or (K,tied)",
+        "3 columns source, destination, relation: source -> k1[K] -> relation <- k2[K] <- destination; with `tied` \
+         also k1 ~ k2",
+        Family::Mmsb,
+    ),
+    entry("scpf", "(K)", "3 columns row i, column j, category r: j -> k[K]; j k -> r; k r -> i", Family::Scpf),
+    entry(
+        "hmm",
+        "(K) or (K,tied)",
+        "1 or more columns: z1[K] -> z2[K] -> ..; z1 -> column 1; z2 -> column 2; ..; with `tied` one transition table \
+         (z2 ~ z3 ~ ..) and one emission table (all columns tied)",
+        Family::Hmm,
+    ),
+    entry(
+        "tensor-train",
+        "(r1,r2,..)",
+        "2 or more columns, one size for each bond between neighbours or one for all: r1 -> r2 -> ..; r1 -> column 1; \
+         r1 r2 -> column 2; ..; last bond -> last column",
+        Family::TensorTrain,
+    ),
+    entry("symmetric", "(R)", "2 or more columns: r[R] -> all columns; all columns tied", Family::Symmetric),
+    entry("independent", "", "1 or more columns, without edges", Family::Independent),
+    entry("complete", "", "1 or more columns, each with all earlier columns as parents", Family::Complete),
+];
+
+/// All presets: name, arguments and expansion, for help and docs.
+pub fn catalogue() -> &'static [PresetEntry] {
+    &CATALOGUE
+}
+
+/// A size argument and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Argument {
+    size: Size,
+    span: Range<usize>,
+}
+
+/// A preset as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preset {
+    entry: &'static PresetEntry,
+    arguments: Vec<Argument>,
+    is_tied: bool,
+    text: String,
+    span: Range<usize>,
+}
+
+/// True when the text is to be read as a preset: a word and `(`, or `independent` or `complete` alone.
+pub(super) fn is_call(text: &str) -> bool {
+    let rest = text.trim_start();
+    let word = &rest[..word_end(rest)];
+    let after = rest[word.len()..].trim_start();
+    !word.is_empty() && (after.starts_with('(') || after.is_empty() && matches!(word, "independent" | "complete"))
+}
+
+fn word_end(text: &str) -> usize {
+    text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))).unwrap_or(text.len())
+}
+
+impl Preset {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.entry.name
+    }
+
+    /// Reads a text for which [`is_call`] holds.
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let span = trimmed(text, 0..text.len());
+        let word = span.start..span.start + word_end(&text[span.clone()]);
+        let entry = find_entry(text, word.clone())?;
+        let (parts, span) = split_arguments(text, word.end..span.end)?;
+        let call = Preset { entry, arguments: vec![], is_tied: false, text: text.to_owned(), span: word.start..span };
+        match entry.family.arity() {
+            Arity::None => call.without_arguments(&parts),
+            Arity::OneSize => call.with_one_size(&parts),
+            Arity::OneSizeMaybeTied => match parts.split_last() {
+                Some((last, sizes)) if &text[last.clone()] == "tied" => {
+                    Preset { is_tied: true, ..call }.with_one_size(sizes)
+                }
+                _ => call.with_one_size(&parts),
+            },
+            Arity::Sizes => call.with_sizes(&parts),
+        }
+    }
+
+    fn without_arguments(self, parts: &[Range<usize>]) -> Result<Self> {
+        match parts.first() {
+            None => Ok(self),
+            Some(part) => Err(self.error(format!("`{}` takes no arguments", self.entry.name), part.clone())),
+        }
+    }
+
+    fn with_one_size(self, parts: &[Range<usize>]) -> Result<Self> {
+        let Some(second) = parts.get(1) else { return self.with_sizes(parts) };
+        let name = self.entry.name;
+        let is_size = |part: &Range<usize>| self.text[part.clone()].starts_with(|c: char| c.is_ascii_digit());
+        let message = if parts.iter().all(is_size) {
+            let sizes: Vec<&str> = parts.iter().take(5).map(|part| &self.text[part.clone()]).collect();
+            format!("`{name}` takes one size; to choose from several sizes write `{name}([{}])`", sizes.join(","))
+        } else if self.entry.family.arity() == Arity::OneSizeMaybeTied {
+            let found = shown(&self.text[second.clone()]);
+            format!("`{name}` takes one size and then at most `tied`, found {found}; write `{name}(4,tied)`")
+        } else {
+            format!("`{name}` takes one size, found {}; write `{name}(4)`", shown(&self.text[second.clone()]))
+        };
+        Err(self.error(message, second.clone()))
+    }
+
+    fn with_sizes(mut self, parts: &[Range<usize>]) -> Result<Self> {
+        let name = self.entry.name;
+        if parts.is_empty() {
+            let message = format!("`{name}` needs a size; write `{name}{}`", example_arguments(self.entry.family));
+            return Err(self.error(message, self.span.clone()));
+        }
+        for part in parts {
+            let size = parse_argument(&self.text, part.clone(), &self.span)?;
+            self.arguments.push(Argument { size, span: part.clone() });
+        }
+        Ok(self)
+    }
+
+    /// The graph with these columns as seen nodes; without columns, those presets that take a fixed number of columns
+    /// use names of their own.
+    pub(super) fn resolve(&self, columns: Option<&[String]>) -> Result<ModelSpec> {
+        let columns = self.columns(columns)?;
+        if let Some(name) = first_repeated(&columns) {
+            return Err(self.call_error(format!("two columns are named {}; rename one of them", shown(name))));
+        }
+        self.check_n_sizes(columns.len())?;
+        let mut expansion = Expansion::new(self, &columns);
+        match self.entry.family {
+            Family::Lda => expansion.path(&["topic".to_owned()]),
+            Family::Pachinko => expansion.path(&numbered("k", self.arguments.len())),
+            Family::Nmf => expansion.star("k"),
+            Family::Cp => expansion.star("r"),
+            Family::Symmetric => expansion.symmetric(),
+            Family::Tucker => expansion.tucker(),
+            Family::Mmsb => expansion.mmsb(),
+            Family::Scpf => expansion.scpf(),
+            Family::Hmm => expansion.hmm(),
+            Family::TensorTrain => expansion.tensor_train(),
+            Family::Independent => drop(expansion.all_seen()),
+            Family::Complete => expansion.complete(),
+        }
+        Ok(expansion.spec)
+    }
+
+    fn columns(&self, columns: Option<&[String]>) -> Result<Vec<String>> {
+        let name = self.entry.name;
+        match (self.entry.family.columns(), columns) {
+            (Columns::Exactly(names), None) => Ok(names.iter().map(|&name| name.to_owned()).collect()),
+            (Columns::AtLeast(_), None) => Err(self.call_error(format!(
+                "`{name}` takes its seen nodes from the columns of the data, and there are none; name the columns"
+            ))),
+            (Columns::Exactly(names), Some(columns)) if columns.len() != names.len() => Err(self.call_error(format!(
+                "`{name}` needs {} columns ({}) but there {}; choose the columns, or write the graph out",
+                names.len(),
+                names.join(", "),
+                describe_columns(columns)
+            ))),
+            (Columns::AtLeast(least), Some(columns)) if columns.len() < least => Err(self.call_error(format!(
+                "`{name}` needs {least} or more columns but there {}; choose the columns, or write the graph out",
+                describe_columns(columns)
+            ))),
+            (_, Some(columns)) => {
+                self.check_n_edges(columns.len())?;
+                Ok(columns.to_vec())
+            }
+        }
+    }
+
+    /// One size for all nodes, or as many sizes as there are nodes.
+    fn check_n_sizes(&self, n_columns: usize) -> Result<()> {
+        let (n_needed, what) = match self.entry.family {
+            Family::Tucker => (n_columns, "column"),
+            Family::TensorTrain => (n_columns - 1, "bond between neighbouring columns"),
+            _ => return Ok(()),
+        };
+        let n_given = self.arguments.len();
+        if n_given == 1 || n_given == n_needed {
+            return Ok(());
+        }
+        Err(self.call_error(format!(
+            "`{}` has {n_given} sizes but needs {n_needed}, one for each {what}, or 1 for all",
+            self.entry.name
+        )))
+    }
+
+    fn check_n_edges(&self, n_columns: usize) -> Result<()> {
+        let is_dense = matches!(self.entry.family, Family::Tucker | Family::Complete);
+        if is_dense && n_columns.saturating_mul(n_columns) / 2 > MAX_EDGES {
+            let message = format!("`{}` of {n_columns} columns has more than {MAX_EDGES} edges", self.entry.name);
+            return Err(self.call_error(format!("{message}; choose fewer columns")));
+        }
+        Ok(())
+    }
+
+    fn error(&self, message: String, span: Range<usize>) -> Error {
+        Error::model_at(message, &self.text, span)
+    }
+
+    fn call_error(&self, message: String) -> Error {
+        self.error(message, self.span.clone())
+    }
+}
+
+fn describe_columns(columns: &[String]) -> String {
+    match columns {
+        [] => "are none".to_owned(),
+        [column] => format!("is 1: {}", shown(column)),
+        _ => format!("are {}: {}", columns.len(), listed(columns.iter().map(String::as_str))),
+    }
+}
+
+fn example_arguments(family: Family) -> &'static str {
+    if family.arity() == Arity::Sizes { "(2,3)" } else { "(4)" }
+}
+
+fn find_entry(text: &str, word: Range<usize>) -> Result<&'static PresetEntry> {
+    let name = &text[word.clone()];
+    if let Some(entry) = CATALOGUE.iter().find(|entry| entry.name == name) {
+        return Ok(entry);
+    }
+    let names = CATALOGUE.map(|entry| entry.name).join(", ");
+    let message = match nearest(name) {
+        Some(entry) => {
+            format!("unknown preset {}; did you mean `{}`? The presets are {names}", shown(name), entry.name)
+        }
+        None => format!("unknown preset {}; the presets are {names}; a node's size is written `name[4]`", shown(name)),
+    };
+    Err(Error::model_at(message, text, word))
+}
+
+/// The preset whose name is at most two changes away, and less than half of the word.
+fn nearest(word: &str) -> Option<&'static PresetEntry> {
+    let word: Vec<char> = word.chars().take(32).flat_map(char::to_lowercase).collect();
+    let distance = |entry: &PresetEntry| edit_distance(&word, &entry.name.chars().collect::<Vec<_>>());
+    let (entry, n_changes) = CATALOGUE.iter().map(|entry| (entry, distance(entry))).min_by_key(|&(_, n)| n)?;
+    (n_changes <= 2 && 2 * n_changes < word.len()).then_some(entry)
+}
+
+/// Number of letters to insert, delete or replace (Levenshtein).
+fn edit_distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (ix, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = ix + 1;
+        for (at, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[at + 1];
+            row[at + 1] = replaced.min(row[at] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The arguments between the brackets of `after`, the text behind the preset's name, and where the call ends.
+fn split_arguments(text: &str, after: Range<usize>) -> Result<(Vec<Range<usize>>, usize)> {
+    let after = trimmed(text, after);
+    if after.is_empty() {
+        return Ok((Vec::new(), after.start));
+    }
+    let open = after.start;
+    let Some(close) = text[after.clone()].find(')').map(|offset| open + offset) else {
+        return Err(Error::model_at("this `(` is not closed; write a preset as `lda(20)`", text, open..open + 1));
+    };
+    let rest = trimmed(text, close + 1..after.end);
+    if !rest.is_empty() {
+        let message = "a preset must be the whole text; drop what follows it, or write the graph out";
+        return Err(Error::model_at(message, text, rest));
+    }
+    Ok((split_commas(text, open + 1..close), close + 1))
+}
+
+/// Splits at the commas outside square brackets; nothing but blanks has no parts.
+fn split_commas(text: &str, inside: Range<usize>) -> Vec<Range<usize>> {
+    if text[inside.clone()].trim().is_empty() {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    let mut start = inside.start;
+    let mut is_bracketed = false;
+    for (offset, c) in text[inside.clone()].char_indices() {
+        match c {
+            '[' => is_bracketed = true,
+            ']' => is_bracketed = false,
+            ',' if !is_bracketed => {
+                parts.push(trimmed(text, start..inside.start + offset));
+                start = inside.start + offset + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(trimmed(text, start..inside.end));
+    parts
+}
+
+/// A size, a range, or sizes in square brackets.
+fn parse_argument(text: &str, part: Range<usize>, call: &Range<usize>) -> Result<Size> {
+    let whole = if part.is_empty() { call.clone() } else { part.clone() };
+    let inside = match text[part.clone()].strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
+        None => part,
+        Some(Some(_)) => part.start + 1..part.end - 1,
+        Some(None) => {
+            let span = part.start..part.start + 1;
+            return Err(Error::model_at("this `[` is not closed; write a list as `[2,4,8]`", text, span));
+        }
+    };
+    parse_sizes(text, inside, whole)
+}
+
+fn numbered(stem: &str, n: usize) -> Vec<String> {
+    (1..=n).map(|number| format!("{stem}{number}")).collect()
+}
+
+/// The graph as it grows.
+struct Expansion<'a> {
+    preset: &'a Preset,
+    columns: &'a [String],
+    taken: HashSet<&'a str>,
+    spec: ModelSpec,
+}
+
+impl<'a> Expansion<'a> {
+    fn new(preset: &'a Preset, columns: &'a [String]) -> Self {
+        let spec = ModelSpec { text: Some(preset.text.clone()), ..ModelSpec::default() };
+        Expansion { preset, columns, taken: columns.iter().map(String::as_str).collect(), spec }
+    }
+
+    fn seen(&mut self, column: usize) -> usize {
+        let span = Some(self.preset.span.clone());
+        self.spec.nodes.push(NodeSpec { name: self.columns[column].clone(), size: Size::FromData, span });
+        self.spec.nodes.len() - 1
+    }
+
+    fn all_seen(&mut self) -> Vec<usize> {
+        (0..self.columns.len()).map(|column| self.seen(column)).collect()
+    }
+
+    /// A hidden node of the size of argument `at`, or of the one argument there is.
+    fn hidden(&mut self, name: &str, at: usize) -> usize {
+        let arguments = &self.preset.arguments;
+        let Argument { size, span } = &arguments[if arguments.len() == 1 { 0 } else { at }];
+        let name = free_name(name, |name| self.taken.contains(name));
+        self.spec.nodes.push(NodeSpec { name, size: size.clone(), span: Some(span.clone()) });
+        self.spec.nodes.len() - 1
+    }
+
+    fn all_hidden(&mut self, names: &[String]) -> Vec<usize> {
+        names.iter().enumerate().map(|(at, name)| self.hidden(name, at)).collect()
+    }
+
+    fn edge(&mut self, parent: usize, child: usize) {
+        self.spec.edges.push((parent, child));
+    }
+
+    fn chain(&mut self, nodes: &[usize]) {
+        for pair in nodes.windows(2) {
+            self.edge(pair[0], pair[1]);
+        }
+    }
+
+    /// Every node has all earlier ones as parents.
+    fn clique(&mut self, nodes: &[usize]) {
+        for (at, &child) in nodes.iter().enumerate() {
+            for &parent in &nodes[..at] {
+                self.edge(parent, child);
+            }
+        }
+    }
+
+    fn pair_up(&mut self, parents: &[usize], children: &[usize]) {
+        for (&parent, &child) in parents.iter().zip(children) {
+            self.edge(parent, child);
+        }
+    }
+
+    fn tie(&mut self, nodes: &[usize]) {
+        if nodes.len() > 1 {
+            self.spec.tied.push(nodes.to_vec());
+        }
+    }
+
+    fn path(&mut self, hidden: &[String]) {
+        let mut nodes = vec![self.seen(0)];
+        nodes.extend(self.all_hidden(hidden));
+        nodes.push(self.seen(1));
+        self.chain(&nodes);
+    }
+
+    fn star(&mut self, centre: &str) {
+        let centre = self.hidden(centre, 0);
+        for column in self.all_seen() {
+            self.edge(centre, column);
+        }
+    }
+
+    fn symmetric(&mut self) {
+        self.star("r");
+        let columns: Vec<usize> = (1..=self.columns.len()).collect();
+        self.tie(&columns);
+    }
+
+    fn tucker(&mut self) {
+        let core = self.all_hidden(&numbered("r", self.columns.len()));
+        let columns = self.all_seen();
+        self.clique(&core);
+        self.pair_up(&core, &columns);
+    }
+
+    fn mmsb(&mut self) {
+        let source = self.seen(0);
+        let k1 = self.hidden("k1", 0);
+        let relation = self.seen(2);
+        let k2 = self.hidden("k2", 0);
+        let destination = self.seen(1);
+        self.chain(&[source, k1, relation]);
+        self.chain(&[destination, k2, relation]);
+        if self.preset.is_tied {
+            self.tie(&[k1, k2]);
+        }
+    }
+
+    fn scpf(&mut self) {
+        let column = self.seen(1);
+        let k = self.hidden("k", 0);
+        let category = self.seen(2);
+        let row = self.seen(0);
+        self.chain(&[column, k]);
+        self.pair_up(&[column, k], &[category, category]);
+        self.pair_up(&[k, category], &[row, row]);
+    }
+
+    fn hmm(&mut self) {
+        let chain = self.all_hidden(&numbered("z", self.columns.len()));
+        let columns = self.all_seen();
+        self.chain(&chain);
+        self.pair_up(&chain, &columns);
+        if self.preset.is_tied {
+            self.tie(&chain[1..]);
+            self.tie(&columns);
+        }
+    }
+
+    fn tensor_train(&mut self) {
+        let bonds = self.all_hidden(&numbered("r", self.columns.len() - 1));
+        let columns = self.all_seen();
+        self.chain(&bonds);
+        for (at, &column) in columns.iter().enumerate() {
+            if at > 0 {
+                self.edge(bonds[at - 1], column);
+            }
+            if at < bonds.len() {
+                self.edge(bonds[at], column);
+            }
+        }
+    }
+
+    fn complete(&mut self) {
+        let columns = self.all_seen();
+        self.clique(&columns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Model, ModelSource};
+
+    fn columns(n: usize) -> Vec<String> {
+        ["x", "y", "w", "v"][..n].iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn expand_with(text: &str, columns: Option<&[String]>) -> Result<ModelSpec> {
+        ModelSource::parse(text)?.resolve(columns)
+    }
+
+    fn expand(text: &str, n_columns: usize) -> ModelSpec {
+        expand_with(text, Some(&columns(n_columns))).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// The graph as model text: nodes with sizes, edges, ties.
+    #[track_caller]
+    fn is(spec: &ModelSpec, nodes: &str, edges: &str, ties: &str) {
+        let name = |ix: usize| spec.nodes[ix].name.as_str();
+        let node = |node: &NodeSpec| match &node.size {
+            Size::Fixed(size) => format!("{}[{size}]", node.name),
+            Size::FromData => node.name.clone(),
+            Size::Choices(sizes) => format!("{}{sizes:?}", node.name),
+        };
+        let join = |parts: Vec<String>| parts.join(" ");
+        assert_eq!(join(spec.nodes.iter().map(node).collect()), nodes);
+        assert_eq!(join(spec.edges.iter().map(|&(p, c)| format!("{}>{}", name(p), name(c))).collect()), edges);
+        let tie = |group: &Vec<usize>| group.iter().map(|&ix| name(ix)).collect::<Vec<_>>().join("~");
+        assert_eq!(join(spec.tied.iter().map(tie).collect()), ties);
+        assert!(spec.added.is_empty());
+        let sizes: Vec<u32> =
+            spec.nodes.iter().map(|node| if let Size::Fixed(size) = node.size { size } else { 2 }).collect();
+        Model::build(spec, &sizes).unwrap();
+    }
+
+    #[test]
+    fn lda_is_a_chain() {
+        is(&expand("lda(3)", 2), "x topic[3] y", "x>topic topic>y", "");
+        is(&expand_with("lda(3)", None).unwrap(), "doc topic[3] word", "doc>topic topic>word", "");
+    }
+
+    #[test]
+    fn nmf_is_a_fork() {
+        is(&expand("nmf(3)", 2), "k[3] x y", "k>x k>y", "");
+    }
+
+    #[test]
+    fn cp_and_lca_are_stars() {
+        is(&expand("cp(3)", 3), "r[3] x y w", "r>x r>y r>w", "");
+        is(&expand(" lca ( 3 ) ", 1), "r[3] x", "r>x", "");
+    }
+
+    #[test]
+    fn tucker_has_a_complete_core() {
+        let edges = "r1>r2 r1>r3 r2>r3 r1>x r2>y r3>w";
+        is(&expand("tucker(2,3,4)", 3), "r1[2] r2[3] r3[4] x y w", edges, "");
+        is(&expand("tucker(2)", 3), "r1[2] r2[2] r3[2] x y w", edges, "");
+        is(&expand("tucker(2)", 1), "r1[2] x", "r1>x", "");
+    }
+
+    #[test]
+    fn pachinko_is_a_longer_chain() {
+        is(&expand("pachinko(2,5)", 2), "x k1[2] k2[5] y", "x>k1 k1>k2 k2>y", "");
+        is(&expand("pachinko(2)", 2), "x k1[2] y", "x>k1 k1>y", "");
+    }
+
+    #[test]
+    fn mmsb_meets_in_the_relation() {
+        is(&expand("mmsb(2)", 3), "x k1[2] w k2[2] y", "x>k1 k1>w y>k2 k2>w", "");
+        is(&expand("mmsb(2, tied)", 3), "x k1[2] w k2[2] y", "x>k1 k1>w y>k2 k2>w", "k1~k2");
+    }
+
+    #[test]
+    fn scpf_follows_its_three_factors() {
+        is(&expand("scpf(2)", 3), "y k[2] w x", "y>k y>w k>w k>x w>x", "");
+        is(&expand_with("scpf(2)", None).unwrap(), "j k[2] r i", "j>k j>r k>r k>i r>i", "");
+    }
+
+    #[test]
+    fn hmm_is_a_chain_with_emissions() {
+        let (nodes, edges) = ("z1[2] z2[2] z3[2] x y w", "z1>z2 z2>z3 z1>x z2>y z3>w");
+        is(&expand("hmm(2)", 3), nodes, edges, "");
+        is(&expand("hmm(2,tied)", 3), nodes, edges, "z2~z3 x~y~w");
+        is(&expand("hmm(2,tied)", 2), "z1[2] z2[2] x y", "z1>z2 z1>x z2>y", "x~y");
+        is(&expand("hmm(2,tied)", 1), "z1[2] x", "z1>x", "");
+    }
+
+    #[test]
+    fn tensor_train_has_a_bond_between_neighbours() {
+        let (nodes, edges) = ("r1[2] r2[3] r3[4] x y w v", "r1>r2 r2>r3 r1>x r1>y r2>y r2>w r3>w r3>v");
+        is(&expand("tensor-train(2,3,4)", 4), nodes, edges, "");
+        is(&expand("tensor-train(5)", 2), "r1[5] x y", "r1>x r1>y", "");
+        is(&expand("tensor-train(5)", 3), "r1[5] r2[5] x y w", "r1>r2 r1>x r1>y r2>y r2>w", "");
+    }
+
+    #[test]
+    fn symmetric_ties_all_columns() {
+        is(&expand("symmetric(3)", 3), "r[3] x y w", "r>x r>y r>w", "x~y~w");
+    }
+
+    #[test]
+    fn independent_and_complete_take_any_columns() {
+        is(&expand("independent", 3), "x y w", "", "");
+        is(&expand("independent()", 1), "x", "", "");
+        is(&expand("complete", 3), "x y w", "x>y x>w y>w", "");
+        is(&expand("complete ( )", 1), "x", "", "");
+    }
+
+    #[test]
+    fn every_entry_of_the_catalogue_expands_as_written() {
+        for entry in catalogue() {
+            let text = match entry.family.arity() {
+                Arity::None => entry.name.to_owned(),
+                _ => format!("{}(2)", entry.name),
+            };
+            let source = ModelSource::parse(&text).unwrap();
+            assert!((1..=4).any(|n| source.resolve(Some(&columns(n))).is_ok()), "{text}");
+            assert!(!entry.expansion.is_empty());
+            assert_eq!(entry.arguments.is_empty(), entry.family.arity() == Arity::None);
+        }
+    }
+
+    #[test]
+    fn sizes_may_be_ranges_or_bracketed_lists() {
+        is(&expand("lda(1..3)", 2), "x topic[1, 2, 3] y", "x>topic topic>y", "");
+        is(&expand("nmf([2,4])", 2), "k[2, 4] x y", "k>x k>y", "");
+        is(&expand("tucker([2,4], 1..2)", 2), "r1[2, 4] r2[1, 2] x y", "r1>r2 r1>x r2>y", "");
+        is(&expand("lda([7])", 2), "x topic[7] y", "x>topic topic>y", "");
+    }
+
+    #[test]
+    fn nodes_sized_by_one_argument_share_its_span() {
+        let spec = expand("hmm(1..4)", 2);
+        assert_eq!(spec.nodes[0].span, Some(4..8));
+        assert_eq!(spec.nodes[1].span, Some(4..8));
+        assert_eq!(spec.nodes[2].span, Some(0..9));
+    }
+
+    #[test]
+    fn hidden_names_make_way_for_columns() {
+        let columns = ["r".to_owned(), "r_".to_owned()];
+        is(&expand_with("cp(3)", Some(&columns)).unwrap(), "r__[3] r r_", "r__>r r__>r_", "");
+    }
+
+    #[track_caller]
+    fn refuses(text: &str, n_columns: usize, words: &str, at: &str) {
+        match expand_with(text, Some(&columns(n_columns))) {
+            Err(Error::Model(error)) => {
+                assert!(error.message.contains(words), "{text}: {}", error.message);
+                let place = error.place.unwrap();
+                assert_eq!(&place.text[place.span.clone()], at, "{text}: {}", error.message);
+            }
+            other => panic!("{text}: expected a model error, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn unknown_presets_list_the_known_ones() {
+        refuses("foo(3)", 2, "unknown preset `foo`; the presets are lda, nmf, cp,", "foo");
+        refuses("LDA(3)", 2, "did you mean `lda`?", "LDA");
+        refuses("tensor_train(3)", 2, "did you mean `tensor-train`?", "tensor_train");
+        refuses("pachinco(3,4)", 2, "did you mean `pachinko`?", "pachinco");
+        refuses("topic(20) -> word", 2, "written `name[4]`", "topic");
+    }
+
+    #[test]
+    fn wrong_arguments_are_explained() {
+        refuses("lda()", 2, "`lda` needs a size; write `lda(4)`", "lda()");
+        refuses("tucker( )", 2, "needs a size", "tucker( )");
+        refuses("mmsb(tied)", 3, "needs a size", "mmsb(tied)");
+        refuses("lda(2,4)", 2, "to choose from several sizes write `lda([2,4])`", "4");
+        refuses("lda(2,tied)", 2, "takes one size, found `tied`", "tied");
+        refuses("mmsb(2,tide)", 3, "at most `tied`, found `tide`", "tide");
+        refuses("mmsb(tied,2)", 3, "write `mmsb(4,tied)`", "2");
+        refuses("hmm(2,3,tied)", 3, "`hmm` takes one size", "3");
+        refuses("lda(K)", 2, "`K` is not a size", "K");
+        refuses("lda(0)", 2, "at least 1", "0");
+        refuses("tucker(2,,3)", 3, "the size is missing", "tucker(2,,3)");
+        refuses("lda([2,4)", 2, "this `[` is not closed", "[");
+        refuses("lda(3", 2, "this `(` is not closed", "(");
+        refuses("lda(3) -> b", 2, "must be the whole text", "-> b");
+        refuses("lda(3))", 2, "must be the whole text", ")");
+        refuses("independent(3)", 2, "takes no arguments", "3");
+        refuses("lda(1..4000000000)", 2, "more than 10000 sizes", "1..4000000000");
+    }
+
+    #[test]
+    fn wrong_columns_are_explained() {
+        refuses("lda(3)", 3, "needs 2 columns (doc, word) but there are 3: `x`, `y`, `w`;", "lda(3)");
+        refuses("lda(3)", 1, "but there is 1: `x`;", "lda(3)");
+        refuses("mmsb(3)", 2, "needs 3 columns (source, destination, relation)", "mmsb(3)");
+        refuses("cp(3)", 0, "needs 1 or more columns but there are none", "cp(3)");
+        refuses(" tensor-train(3) ", 1, "needs 2 or more columns", "tensor-train(3)");
+        refuses("symmetric(3)", 1, "needs 2 or more columns", "symmetric(3)");
+        refuses("tucker(2,3)", 3, "has 2 sizes but needs 3, one for each column, or 1 for all", "tucker(2,3)");
+        refuses("tensor-train(2,3,4)", 3, "has 3 sizes but needs 2, one for each bond", "tensor-train(2,3,4)");
+    }
+
+    #[test]
+    fn open_presets_need_columns_and_columns_need_names_of_their_own() {
+        let error = expand_with("cp(3)", None).unwrap_err().to_string();
+        assert!(error.contains("takes its seen nodes from the columns"), "{error}");
+        let twice = ["x".to_owned(), "x".to_owned()];
+        let error = expand_with("cp(3)", Some(&twice)).unwrap_err().to_string();
+        assert!(error.contains("two columns are named `x`"), "{error}");
+    }
+
+    #[test]
+    fn too_many_edges_are_refused() {
+        let many: Vec<String> = (0..5000).map(|ix| format!("c{ix}")).collect();
+        assert!(expand_with("complete", Some(&many)).unwrap_err().to_string().contains("more than 1000000 edges"));
+        assert_eq!(expand_with("independent", Some(&many)).unwrap().nodes.len(), 5000);
+    }
+}
