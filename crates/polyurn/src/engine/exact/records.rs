@@ -1,0 +1,147 @@
+//! Records as the exact engine sees them: certain ones go straight into the counters, ambiguous ones become a list of
+//! ways in which one of their tokens can be allocated.
+
+use super::counters::Counters;
+use crate::counts::MISSING;
+use crate::engine::Problem;
+use crate::error::{Error, Result};
+use crate::graph::NodeIndex;
+
+/// Largest number of ways to allocate one token; beyond, listing them is hopeless anyway.
+const MAX_WAYS: f64 = 4e6;
+
+/// One way to allocate a token: the counters it touches, cell and row of each family in turn.
+pub type Way = Vec<u32>;
+
+/// Tokens that look the same and can be allocated in more than one way.
+#[derive(Debug, Clone)]
+pub struct Ambiguous {
+    /// How many tokens.
+    pub count: u64,
+    /// The seen values, one per node, for ordering records.
+    pub values: Vec<u32>,
+    /// The ways, each possible under the prior.
+    pub ways: Vec<Way>,
+}
+
+/// All records of a problem, sorted into certain and ambiguous.
+#[derive(Debug)]
+pub struct Sorted<'a> {
+    /// Counters with the certain tokens already in them.
+    pub counters: Counters<'a>,
+    /// Records with two or more ways.
+    pub ambiguous: Vec<Ambiguous>,
+    /// The ways of a token in an unknown cell, over all unknown cells; empty without unknown cells.
+    pub unknown: Vec<Way>,
+    /// True when some record cannot occur.
+    pub impossible: bool,
+}
+
+/// Sorts the records. With `full` every node is allocated, also barren ones, as quantities of the full allocation need.
+///
+/// # Errors
+/// When one token can be allocated in more ways than can be listed.
+pub fn sort_records<'a>(problem: &Problem<'a>, full: bool) -> Result<Sorted<'a>> {
+    let model = problem.model;
+    let mut sorted = Sorted {
+        counters: Counters::new(model, problem.prior),
+        ambiguous: Vec::new(),
+        unknown: Vec::new(),
+        impossible: false,
+    };
+    let all: Vec<NodeIndex> = model.node_indices().collect();
+    let mut record = vec![MISSING; model.n_nodes()];
+    for (block, pattern) in problem.counts.blocks.iter().zip(problem.plan.patterns()) {
+        let nodes = if full { &all } else { &pattern.relevant };
+        for record_ix in 0..block.n_records() {
+            block.read(record_ix, &mut record);
+            let count = block.counts[record_ix];
+            let unseen = unseen(nodes, &record);
+            if unseen.is_empty() {
+                nodes.iter().for_each(|&node| sorted.counters.add_certain(node, &record, count));
+                continue;
+            }
+            let seen = record.clone();
+            let mut ways = list_ways(problem, &mut sorted.counters, nodes, &unseen, &mut record)?;
+            match ways.len() {
+                0 => sorted.impossible = true,
+                1 => ways.remove(0).into_iter().for_each(|counter| sorted.counters.certain[counter as usize] += count),
+                _ => sorted.ambiguous.push(Ambiguous { count, values: seen, ways }),
+            }
+        }
+    }
+    for cell in &problem.counts.unknown {
+        record.copy_from_slice(cell);
+        let nodes = if full { all.clone() } else { relevant_to(problem, &record) };
+        let unseen = unseen(&nodes, &record);
+        let ways = list_ways(problem, &mut sorted.counters, &nodes, &unseen, &mut record)?;
+        sorted.unknown.extend(ways);
+    }
+    Ok(sorted)
+}
+
+fn unseen(nodes: &[NodeIndex], record: &[u32]) -> Vec<NodeIndex> {
+    nodes.iter().copied().filter(|node| record[node.ix()] == MISSING).collect()
+}
+
+/// The seen nodes of a record and their ancestors.
+fn relevant_to(problem: &Problem<'_>, record: &[u32]) -> Vec<NodeIndex> {
+    let mut relevant = vec![false; record.len()];
+    for &node in problem.model.topological_order().iter().rev() {
+        if record[node.ix()] != MISSING || relevant[node.ix()] {
+            relevant[node.ix()] = true;
+            problem.model.node(node).parents.iter().for_each(|parent| relevant[parent.ix()] = true);
+        }
+    }
+    problem.model.node_indices().filter(|node| relevant[node.ix()]).collect()
+}
+
+/// Every assignment of the unseen nodes that the prior allows. Leaves `record` as it was.
+fn list_ways(
+    problem: &Problem<'_>,
+    counters: &mut Counters<'_>,
+    nodes: &[NodeIndex],
+    unseen: &[NodeIndex],
+    record: &mut [u32],
+) -> Result<Vec<Way>> {
+    let sizes: Vec<u32> = unseen.iter().map(|&node| problem.model.node(node).size).collect();
+    let n_ways: f64 = sizes.iter().map(|&size| f64::from(size)).product();
+    if n_ways > MAX_WAYS {
+        let names: Vec<&str> = unseen.iter().map(|&node| problem.model.node(node).name.as_str()).collect();
+        return Err(Error::TooCostly(format!(
+            "exact: one token can be allocated in {n_ways:.3e} ways over {}; that is beyond this engine, use an estimate",
+            names.join(", ")
+        )));
+    }
+    unseen.iter().for_each(|node| record[node.ix()] = 0);
+    let mut ways = Vec::new();
+    loop {
+        let mut way = Vec::with_capacity(2 * nodes.len());
+        let mut possible = true;
+        for &node in nodes {
+            let (cell, row) = counters.family(node, record);
+            possible &= !counters.get(cell as usize).pseudo.is_zero();
+            way.extend([cell, row]);
+        }
+        if possible {
+            ways.push(way);
+        }
+        if !advance(unseen, &sizes, record) {
+            break;
+        }
+    }
+    unseen.iter().for_each(|node| record[node.ix()] = MISSING);
+    Ok(ways)
+}
+
+/// Moves on to the next assignment; false after the last one.
+fn advance(unseen: &[NodeIndex], sizes: &[u32], record: &mut [u32]) -> bool {
+    for (node, &size) in unseen.iter().zip(sizes).rev() {
+        record[node.ix()] += 1;
+        if record[node.ix()] < size {
+            return true;
+        }
+        record[node.ix()] = 0;
+    }
+    false
+}

@@ -1,0 +1,320 @@
+//! Running a compiled program: cost check, the loop over tokens, checkpoints, unknown cells.
+
+use super::layer::{Digit, Layer};
+use super::program::{Goal, Program, forecast_with_unknown};
+use crate::control::Control;
+use crate::engine::Problem;
+use crate::error::{Error, Result};
+use crate::math::{Double, LnProduct, Scaled};
+use serde::{Deserialize, Serialize};
+
+/// Settings of the exact engine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Exact {
+    /// Bytes that states may take.
+    pub max_memory: u64,
+}
+
+impl Default for Exact {
+    fn default() -> Self {
+        Exact { max_memory: 4 << 30 }
+    }
+}
+
+/// What an exact run will cost, foreseen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Cost {
+    /// Largest number of states at once.
+    pub states: f64,
+    /// State transitions in all.
+    pub transitions: f64,
+    /// Bytes for the states.
+    pub bytes: f64,
+    /// Rough time on one core.
+    pub seconds: f64,
+}
+
+/// Time for one transition, measured on small states; for forecasts only.
+const SECONDS_PER_TRANSITION: f64 = 1.2e-7;
+
+/// ln p(sequence) and what the run took.
+#[derive(Debug, Clone)]
+pub struct ExactSequence {
+    /// ln p(sequence): the records in one given order, unseen values summed out.
+    pub ln_p_sequence: Double,
+    /// Largest number of states that were held at once.
+    pub max_states: usize,
+}
+
+/// Which totals are wanted when some cells are unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TotalsRange {
+    /// From the seen total upwards until the tail is below 1e-12.
+    Auto,
+    /// These totals, both ends included.
+    Between(u64, u64),
+}
+
+/// ln p(sequence of seen records, then m tokens in unknown cells), m = 0, 1, ...
+#[derive(Debug, Clone)]
+pub struct UnknownTotals {
+    /// Entry m is for m tokens in unknown cells.
+    pub ln_p_sequence: Vec<Double>,
+    /// Largest number of states that were held at once.
+    pub max_states: usize,
+}
+
+impl Exact {
+    /// Foresees the cost of [`Exact::ln_p_sequence`].
+    ///
+    /// # Errors
+    /// When one token can be allocated in more ways than can be listed.
+    pub fn cost(&self, problem: &Problem<'_>) -> Result<Cost> {
+        Ok(cost_of(&Program::compile(problem, Goal::Evidence)?, 0))
+    }
+
+    /// ln p(sequence) of the seen records.
+    ///
+    /// # Errors
+    /// [`Error::TooCostly`] with the forecast when the states would not fit; [`Error::Stopped`] when the run was stopped.
+    pub fn ln_p_sequence(&self, problem: &Problem<'_>, control: &mut Control<'_>) -> Result<ExactSequence> {
+        let program = Program::compile(problem, Goal::Evidence)?;
+        if program.impossible {
+            return Ok(ExactSequence { ln_p_sequence: Double::from(f64::NEG_INFINITY), max_states: 0 });
+        }
+        self.check_cost(cost_of(&program, 0))?;
+        let job = Job { program: &program, max_memory: self.max_memory };
+        let (total, max_states) = match digit_size(program.max_register) {
+            DigitSize::One => job.evidence::<u8>(control)?,
+            DigitSize::Two => job.evidence::<u16>(control)?,
+            DigitSize::Four => job.evidence::<u32>(control)?,
+        };
+        Ok(ExactSequence { ln_p_sequence: program.closed_form.ln() + Double::from(total.ln()), max_states })
+    }
+
+    /// ln p(sequence) with 0, 1, 2, .. further tokens in the unknown cells. `wants_more(entries)` is asked after each
+    /// entry whether to go on.
+    ///
+    /// # Errors
+    /// As [`Exact::ln_p_sequence`]; the advice names `--totals`.
+    pub fn unknown_totals(
+        &self,
+        problem: &Problem<'_>,
+        max_unknown: Option<u64>,
+        mut wants_more: impl FnMut(&[Double]) -> bool,
+        control: &mut Control<'_>,
+    ) -> Result<UnknownTotals> {
+        let program = Program::compile(problem, Goal::Evidence)?;
+        if program.impossible {
+            return Ok(UnknownTotals { ln_p_sequence: vec![Double::from(f64::NEG_INFINITY)], max_states: 0 });
+        }
+        self.check_cost(cost_of(&program, max_unknown.unwrap_or(0)))?;
+        let job = Job { program: &program, max_memory: self.max_memory };
+        // The number of tokens in unknown cells is open, so registers get their full width.
+        job.unknown::<u32>(&mut wants_more, control)
+    }
+
+    fn check_cost(&self, cost: Cost) -> Result<()> {
+        self.check_bytes(cost.states, cost.bytes / cost.states)
+    }
+
+    pub(super) fn check_bytes(&self, n_states: f64, bytes_per_state: f64) -> Result<()> {
+        if n_states * bytes_per_state <= self.max_memory as f64 {
+            return Ok(());
+        }
+        Err(Error::TooCostly(format!(
+            "exact: about {n_states:.2e} states would take {}, beyond the limit of {}; raise --max-memory, or use an estimate",
+            show_bytes(n_states * bytes_per_state),
+            show_bytes(self.max_memory as f64)
+        )))
+    }
+}
+
+/// A number of bytes for people.
+pub(super) fn show_bytes(bytes: f64) -> String {
+    let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let mut value = bytes;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if value >= 1e6 { format!("{value:.1e} {}", units[unit]) } else { format!("{value:.3} {}", units[unit]) }
+}
+
+enum DigitSize {
+    One,
+    Two,
+    Four,
+}
+
+fn digit_size(max_register: u64) -> DigitSize {
+    match max_register {
+        n if n <= u64::from(u8::MAX) => DigitSize::One,
+        n if n <= u64::from(u16::MAX) => DigitSize::Two,
+        _ => DigitSize::Four,
+    }
+}
+
+fn cost_of(program: &Program<'_>, n_unknown: u64) -> Cost {
+    let width = program.registers.width;
+    let per_state = match digit_size(program.max_register.saturating_add(n_unknown)) {
+        _ if program.unknown.is_some() => Layer::<u32>::bytes_per_state(width),
+        DigitSize::One => Layer::<u8>::bytes_per_state(width),
+        DigitSize::Two => Layer::<u16>::bytes_per_state(width),
+        DigitSize::Four => Layer::<u32>::bytes_per_state(width),
+    };
+    let states = forecast_with_unknown(program, n_unknown).max(program.forecast.n_states);
+    let transitions = program.forecast.n_transitions + states * n_unknown as f64;
+    Cost {
+        states,
+        transitions,
+        // The layer that is read and the one that is written, each with room to grow.
+        bytes: states * 2.0 * per_state as f64,
+        seconds: transitions * SECONDS_PER_TRANSITION,
+    }
+}
+
+/// The state of an unfinished run.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    fingerprint: (u64, u64, u64),
+    n_placed: u64,
+    digits: Vec<u32>,
+    weights: Vec<(f64, i32)>,
+}
+
+pub(super) struct Job<'p, 'a> {
+    pub(super) program: &'p Program<'a>,
+    pub(super) max_memory: u64,
+}
+
+impl Job<'_, '_> {
+    fn evidence<D: Digit>(&self, control: &mut Control<'_>) -> Result<(Scaled, usize)> {
+        let (layer, max_states) = self.seen_tokens::<D>(control)?;
+        Ok((layer.total(), max_states))
+    }
+
+    /// Places all seen tokens and returns the last layer.
+    pub(super) fn seen_tokens<D: Digit>(&self, control: &mut Control<'_>) -> Result<(Layer<D>, usize)> {
+        let width = self.program.registers.width;
+        let (mut layer, skip) = match control.load_checkpoint()? {
+            Some(bytes) => self.restore(&bytes)?,
+            None => (Layer::<D>::start(width), 0),
+        };
+        let mut next = Layer::empty(width);
+        let mut n_placed = 0;
+        let mut max_states = layer.len();
+        for step in &self.program.steps {
+            for token in 1..=step.count {
+                n_placed += 1;
+                if n_placed <= skip {
+                    continue;
+                }
+                let forget: &[u32] = if token == step.count { &step.forget } else { &[] };
+                self.place(&step.ways, forget, &layer, &mut next, n_placed - 1, control)?;
+                std::mem::swap(&mut layer, &mut next);
+                max_states = max_states.max(layer.len());
+                control.checkpoint(|| self.save(&layer, n_placed))?;
+            }
+        }
+        Ok((layer, max_states))
+    }
+
+    fn place<D: Digit>(
+        &self,
+        ways: &[super::program::CompiledWay],
+        forget: &[u32],
+        layer: &Layer<D>,
+        next: &mut Layer<D>,
+        n_placed: u64,
+        control: &mut Control<'_>,
+    ) -> Result<()> {
+        let n_steps = self.program.n_steps().max(n_placed + 1) as f64;
+        let held = layer.n_bytes();
+        let mut outcome = Ok(());
+        layer.advance(ways, forget, &self.program.canonicalisers, next, |ix, next| {
+            let fraction = (n_placed as f64 + ix as f64 / layer.len().max(1) as f64) / n_steps;
+            outcome = control.tick("exact", fraction).and_then(|()| self.check_memory(held + next.n_bytes()));
+            outcome.is_err()
+        });
+        outcome
+    }
+
+    fn check_memory(&self, n_bytes: usize) -> Result<()> {
+        if n_bytes as u64 <= self.max_memory {
+            return Ok(());
+        }
+        Err(Error::TooCostly(format!(
+            "exact: the states have grown beyond the limit of {}; raise --max-memory{}, or use an estimate",
+            show_bytes(self.max_memory as f64),
+            if self.program.unknown.is_some() { ", bound the totals with --totals LO..HI" } else { "" }
+        )))
+    }
+
+    fn unknown<D: Digit>(
+        &self,
+        wants_more: &mut dyn FnMut(&[Double]) -> bool,
+        control: &mut Control<'_>,
+    ) -> Result<UnknownTotals> {
+        let unknown = self.program.unknown.as_ref().expect("a problem with unknown cells");
+        let (mut layer, mut max_states) = self.seen_tokens::<D>(control)?;
+        let mut next = Layer::empty(self.program.registers.width);
+        let mut certain = self.program.closed_form.clone();
+        let mut ln_p_sequence = vec![certain.ln() + Double::from(layer.total().ln())];
+        for m in 0u64.. {
+            if !wants_more(&ln_p_sequence) {
+                break;
+            }
+            multiply_certain(&unknown.certain, m, &mut certain);
+            self.place(&unknown.ways, &[], &layer, &mut next, self.program.n_steps() + m, control)?;
+            std::mem::swap(&mut layer, &mut next);
+            max_states = max_states.max(layer.len());
+            ln_p_sequence.push(certain.ln() + Double::from(layer.total().ln()));
+        }
+        Ok(UnknownTotals { ln_p_sequence, max_states })
+    }
+
+    /// Tells runs of different problems apart, so that a checkpoint is not taken up by another one.
+    fn fingerprint(&self) -> (u64, u64, u64) {
+        let closed = self.program.closed_form.ln().value().to_bits();
+        let mut shape = 0xcbf2_9ce4_8422_2325u64;
+        let mut mix = |word: u64| shape = (shape ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        for step in &self.program.steps {
+            mix(step.count);
+            for way in &step.ways {
+                way.factors.iter().for_each(|factor| mix(factor.offset.to_bits() ^ u64::from(factor.register)));
+                way.increments.iter().for_each(|&(register, n)| mix(u64::from(register) << 32 | u64::from(n)));
+            }
+        }
+        (closed, shape, self.program.registers.width as u64)
+    }
+
+    fn save<D: Digit>(&self, layer: &Layer<D>, n_placed: u64) -> Vec<u8> {
+        let (digits, weights) = layer.parts();
+        let saved = Saved { fingerprint: self.fingerprint(), n_placed, digits, weights };
+        postcard::to_allocvec(&saved).expect("plain numbers can be encoded")
+    }
+
+    fn restore<D: Digit>(&self, bytes: &[u8]) -> Result<(Layer<D>, u64)> {
+        let damaged = || Error::Checkpoint("its contents do not make sense; remove the file to start anew".into());
+        let saved: Saved = postcard::from_bytes(bytes).map_err(|_| damaged())?;
+        if saved.fingerprint != self.fingerprint() {
+            return Err(Error::Checkpoint(
+                "it belongs to another model, prior or data; remove the file or give another one".into(),
+            ));
+        }
+        let layer = Layer::from_parts(self.program.registers.width, &saved.digits, &saved.weights);
+        Ok((layer.ok_or_else(damaged)?, saved.n_placed))
+    }
+}
+
+/// The factors of counters that every token in an unknown cell touches, for token number m.
+fn multiply_certain(certain: &[(f64, u32, bool)], m: u64, product: &mut LnProduct) {
+    for &(start, n_touches, divides) in certain {
+        for use_ix in 0..n_touches {
+            let value = Double::from(start) + Double::from(m * u64::from(n_touches) + u64::from(use_ix));
+            if divides { product.divide(value) } else { product.multiply(value) }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Engines: each takes a [`Problem`] and a run control and answers with ln p(sequence) or a posterior.
+//!
+//! Engines only ever return the probability of one sequence of records; [`crate::evidence`] adds the total and the
+//! arrangements in one place.
+
+pub mod enumerate;
+pub mod exact;
+mod problem;
+
+pub use problem::Problem;

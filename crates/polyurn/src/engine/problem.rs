@@ -1,0 +1,35 @@
+//! What every engine is given.
+
+use crate::counts::Counts;
+use crate::error::Result;
+use crate::graph::{Model, NodeIndex};
+use crate::plan::{Plan, check_reachable_rows};
+use crate::prior::Prior;
+
+/// A model, a prior and data that were checked against each other, and the plan compiled for them.
+#[derive(Debug)]
+pub struct Problem<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// Its prior.
+    pub prior: &'a Prior,
+    /// The records.
+    pub counts: &'a Counts,
+    /// One pattern per block of `counts`, in the same order.
+    pub plan: Plan,
+}
+
+impl<'a> Problem<'a> {
+    /// Compiles the plan and checks that no reachable row lacks pseudo-counts.
+    ///
+    /// # Errors
+    /// A row without pseudo-counts that a token can reach; unseen nodes that cannot be summed out in memory.
+    pub fn new(model: &'a Model, prior: &'a Prior, counts: &'a Counts) -> Result<Self> {
+        assert_eq!(model.n_nodes(), counts.n_nodes(), "counts are bound to the model");
+        check_reachable_rows(model, prior)?;
+        let seen_sets: Vec<Vec<NodeIndex>> =
+            counts.blocks.iter().map(|block| block.seen.iter().copied().map(NodeIndex).collect()).collect();
+        let plan = Plan::compile(model, &seen_sets)?;
+        Ok(Problem { model, prior, counts, plan })
+    }
+}

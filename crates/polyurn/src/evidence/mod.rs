@@ -1,0 +1,9 @@
+//! The evidence and its three parts, assembled in one place.
+//!
+//! `log_marginal = log_p_total + log_arrangements + log_p_sequence` (theory.md, section 5). Engines give the last part.
+
+mod parts;
+mod totals;
+
+pub use parts::{Evidence, evidence, ln_arrangements, ln_p_given};
+pub use totals::{TotalProbability, totals};

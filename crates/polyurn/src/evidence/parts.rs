@@ -1,0 +1,86 @@
+//! Adding up the parts of the evidence.
+
+use crate::counts::Counts;
+use crate::engine::Problem;
+use crate::error::{Error, Result};
+use crate::graph::NodeIndex;
+use crate::math::{Double, LnProduct, ln_factorial};
+use hashbrown::HashMap;
+
+/// The evidence of one model, in natural logs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evidence {
+    /// ln p(data | model): the sum of the three parts, and the paper's L_X.
+    pub log_marginal: f64,
+    /// ln Pr(there are this many tokens).
+    pub log_p_total: f64,
+    /// ln of the number of orders in which the distinct records can arrive.
+    pub log_arrangements: f64,
+    /// ln p(the records in one given order), unseen values summed out: the scale of BDeu scores.
+    pub log_p_sequence: f64,
+}
+
+/// ln T! less the sum of ln n! over distinct records.
+pub fn ln_arrangements(counts: &Counts) -> Double {
+    let factorials =
+        counts.blocks.iter().flat_map(|block| &block.counts).fold(Double::ZERO, |sum, &n| sum + ln_factorial(n));
+    ln_factorial(counts.n_tokens) - factorials
+}
+
+/// Adds the total and the arrangements to ln p(sequence). Sums are kept with 32 digits, since the parts may be 1e13 and
+/// cancel.
+///
+/// # Errors
+/// When the Gamma rate is neither given nor has a default.
+pub fn evidence(problem: &Problem<'_>, ln_p_sequence: Double) -> Result<Evidence> {
+    let n_tokens = problem.counts.n_tokens;
+    let ln_p_total = problem.prior.total(Some(n_tokens))?.ln_p_total(n_tokens);
+    let ln_arrangements = ln_arrangements(problem.counts);
+    let log_marginal = ln_p_total + ln_arrangements + ln_p_sequence;
+    Ok(Evidence {
+        log_marginal: log_marginal.value(),
+        log_p_total: ln_p_total.value(),
+        log_arrangements: ln_arrangements.value(),
+        log_p_sequence: ln_p_sequence.value(),
+    })
+}
+
+/// ln of the probability of the given root nodes' values alone: what `log_p_sequence_given` leaves out. For an LDA model
+/// given its documents, `log_p_sequence` less this is what topic-model tools call ln p(words | documents).
+///
+/// # Errors
+/// When a node is no root, is not seen in every record, or shares its table with another node.
+pub fn ln_p_given(problem: &Problem<'_>, given: &[NodeIndex]) -> Result<Double> {
+    let seen_everywhere = problem.counts.seen_everywhere();
+    let mut product = LnProduct::new();
+    for &node_ix in given {
+        let node = problem.model.node(node_ix);
+        let refuse = |why: &str| Err(Error::Setting(format!("--given {}: the node {why}", node.name)));
+        if !node.parents.is_empty() {
+            return refuse("has parents; only root nodes can be given");
+        }
+        if !seen_everywhere[node_ix.ix()] {
+            return refuse("is not seen in every record, so it cannot be given");
+        }
+        if problem.model.tables()[node.table.ix()].members.len() > 1 {
+            return refuse("shares its table with another node, so it cannot be given");
+        }
+        let table = problem.prior.table(node.table);
+        let mut counts: HashMap<u32, u64> = HashMap::new();
+        for block in &problem.counts.blocks {
+            let at = block.seen.iter().position(|&seen| seen == node_ix.0).expect("seen everywhere");
+            for (&value, &count) in block.values[at].iter().zip(&block.counts) {
+                *counts.entry(value).or_insert(0) += count;
+            }
+        }
+        let mut values: Vec<(u32, u64)> = counts.into_iter().collect();
+        values.sort_unstable();
+        for (value, count) in values {
+            let pseudo = table.cell(&[], value);
+            product.multiply_rising(pseudo.value, pseudo.ln_if_tiny, count);
+        }
+        let row = table.row(&[]);
+        product.divide_rising(row.value, row.ln_if_tiny, problem.counts.n_tokens);
+    }
+    Ok(product.ln())
+}

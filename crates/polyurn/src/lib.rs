@@ -1,0 +1,67 @@
+//! Polyurn scores hidden-variable models of counts: sparse counts or a table of categories go in, and out comes the
+//! evidence ln p(data | model), parameters integrated out, for any discrete DAG.
+//!
+//! ```
+//! use polyurn::control::Control;
+//! use polyurn::counts::{Cell, DatasetBuilder, RowCount};
+//! use polyurn::engine::{Problem, exact::Exact};
+//! use polyurn::evidence::evidence;
+//! use polyurn::graph::{BindOptions, ModelSource, bind};
+//! use polyurn::prior::{Prior, PriorSettings};
+//!
+//! # fn main() -> polyurn::Result<()> {
+//! let data = polyurn::io::read_from(
+//!     "hair,eye,count\nblack,brown,4\nblack,blue,1\nfair,blue,5\n".as_bytes(),
+//!     "inline",
+//!     polyurn::io::Format::Csv,
+//!     &Default::default(),
+//! )?;
+//! let model = ModelSource::parse("class[2] -> hair eye")?;
+//! let bound = bind(&model, &data, BindOptions::default())?;
+//! let prior = Prior::build(&bound.model, &PriorSettings::default())?;
+//! let problem = Problem::new(&bound.model, &prior, &bound.counts)?;
+//! let sequence = Exact::default().ln_p_sequence(&problem, &mut Control::default())?;
+//! println!("ln evidence = {}", evidence(&problem, sequence.ln_p_sequence)?.log_marginal);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The way through
+//! ```text
+//! counts -> graph -> prior -> plan -> urn -> engine -> evidence -> io
+//! ```
+//! - [`io`] reads files into a [`counts::Dataset`], and model and prior files;
+//! - [`graph`] parses a model (text, preset, contraction), and [`graph::bind`] fits it to the data's columns;
+//! - [`prior`] holds pseudo-counts of every table and the Gamma prior of the intensity;
+//! - [`plan`] compiles how a record's unseen nodes are summed out or drawn;
+//! - [`urn`] is the Pólya-Bayes urn itself, forward and in reverse; [`simulate`] draws data;
+//! - [`engine`] computes ln p(sequence): [`engine::exact`] exactly, [`engine::enumerate`] lists all allocations;
+//! - [`evidence`] adds the total and the arrangements.
+//!
+//! Every run takes a [`control::Control`] (cancel, deadline, progress, checkpoint), every random draw a [`Seed`].
+//!
+//! # Limits
+//! The exact engine reaches small problems: it foresees its cost and refuses beyond a memory limit. Nodes have at most
+//! 2^32 - 2 values, counts are 64-bit integers.
+
+pub mod control;
+pub mod counts;
+pub mod engine;
+mod error;
+pub mod evidence;
+pub mod graph;
+pub mod io;
+pub mod math;
+pub mod plan;
+pub mod prior;
+mod seed;
+pub mod simulate;
+pub mod urn;
+mod warning;
+
+pub use error::{DataError, Error, ModelError, Place, Result, Stop};
+pub use seed::{Purpose, Seed, Stream};
+pub use warning::Warning;
+
+/// The version of this crate, carried by every result.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
