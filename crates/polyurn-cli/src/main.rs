@@ -1,2 +1,40 @@
-//! Command line.
-fn main() {}
+//! `polyurn`: which rank, which structure? The evidence of hidden-variable models of counts, from the command line.
+
+mod args;
+mod checkpoint;
+mod cmd;
+mod load;
+mod output;
+mod parallel;
+mod progress;
+mod signals;
+mod text;
+
+use args::{Cli, Command};
+use clap::Parser;
+use output::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return args::report(&error),
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    signals::listen();
+    match cli.command {
+        Command::Score(args) => cmd::score::run(&args),
+        Command::Fit(args) => cmd::fit::run(&args),
+        Command::Enumerate(args) => cmd::enumerate::run(&args),
+        Command::Simulate(args) => cmd::simulate::run(&args),
+        Command::Check(args) => cmd::check::run(&args),
+        Command::Info(args) => cmd::info::run(&args),
+        Command::Demo(args) => cmd::demo::run(&args),
+    }
+}

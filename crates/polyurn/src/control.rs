@@ -144,6 +144,17 @@ impl<'a> Control<'a> {
             _ => Ok(()),
         }
     }
+
+    /// Saves the state now if checkpoints are wanted: for a run that is being stopped.
+    ///
+    /// # Errors
+    /// When the checkpoint cannot be written.
+    pub fn checkpoint_now(&mut self, state: impl FnOnce() -> Vec<u8>) -> Result<()> {
+        match self.observer.checkpoint_interval() {
+            Some(_) => self.observer.save_checkpoint(&state()),
+            None => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]

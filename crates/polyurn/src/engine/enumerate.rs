@@ -10,7 +10,7 @@ use crate::counts::MISSING;
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
 use crate::math::ln_factorial;
-use crate::prior::GammaTotal;
+use crate::prior::{GammaTotal, PseudoCount};
 use hashbrown::{HashMap, HashSet};
 
 /// One allocation tensor.
@@ -108,17 +108,11 @@ impl<'p, 'a> Enumeration<'p, 'a> {
         })
     }
 
-    /// Calls `emit` for every tensor, each once.
+    /// Refuses a list that would not fit into the memory limit.
     ///
     /// # Errors
-    /// [`Error::TooCostly`] when the list would be larger than the memory limit; [`Error::Stopped`]; whatever `emit`
-    /// returns.
-    pub fn run(
-        &self,
-        limits: &Exact,
-        control: &mut Control<'_>,
-        emit: &mut dyn FnMut(Tensor<'_>) -> Result<()>,
-    ) -> Result<()> {
+    /// [`Error::TooCostly`] with the number of tensors.
+    pub fn check_cost(&self, limits: &Exact) -> Result<()> {
         // What a listed tensor takes: a line of output, or an entry of the set that keeps tensors from repeating.
         let bytes_each = if self.overlapping { 16.0 + 12.0 * self.cells.len() as f64 } else { 32.0 };
         if self.n_tensors * bytes_each > limits.max_memory as f64 {
@@ -130,6 +124,20 @@ impl<'p, 'a> Enumeration<'p, 'a> {
                 limits.max_memory as f64
             )));
         }
+        Ok(())
+    }
+
+    /// Calls `emit` for every tensor, each once.
+    ///
+    /// # Errors
+    /// As [`Enumeration::check_cost`]; [`Error::Stopped`]; whatever `emit` returns.
+    pub fn run(
+        &self,
+        limits: &Exact,
+        control: &mut Control<'_>,
+        emit: &mut dyn FnMut(Tensor<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.check_cost(limits)?;
         let n_tokens: u64 = self.records.iter().map(|record| record.count).sum();
         let start = (self.total.ln_p_total(n_tokens) + ln_factorial(n_tokens)).value();
         let mut walk = Walk::new(self, control, emit);
@@ -173,8 +181,19 @@ fn for_each_assignment(
 /// A family counter: pseudo-count and tokens.
 #[derive(Debug, Clone, Copy)]
 struct Tally {
-    pseudo: f64,
+    pseudo: PseudoCount,
     n: u64,
+}
+
+impl Tally {
+    /// Pseudo-count plus tokens, as a factor and a log that goes with it (zero unless the factor would underflow).
+    fn weight(self) -> (f64, f64) {
+        if self.n == 0 && self.pseudo.value < 1e-290 {
+            (1.0, self.pseudo.ln())
+        } else {
+            (self.pseudo.value + self.n as f64, 0.0)
+        }
+    }
 }
 
 /// Depth-first walk over compositions of every record.
@@ -209,14 +228,14 @@ impl<'w, 'p, 'a, 'c> Walk<'w, 'p, 'a, 'c> {
                     let node = problem.model.node(node_ix);
                     let mut values: Vec<u32> = node.parents.iter().map(|parent| full[parent.ix()]).collect();
                     let table = problem.prior.table(node.table);
-                    let mut tally = |values: &[u32], is_cell: bool, pseudo: f64| {
+                    let mut tally = |values: &[u32], is_cell: bool, pseudo: PseudoCount| {
                         *tally_of.entry((node.table.0, values.to_vec(), is_cell)).or_insert_with(|| {
                             tallies.push(Tally { pseudo, n: 0 });
                             tallies.len() - 1
                         })
                     };
-                    let row = tally(&values, false, table.row(&values).value);
-                    let pseudo = table.cell(&values, full[node_ix.ix()]).value;
+                    let row = tally(&values, false, table.row(&values));
+                    let pseudo = table.cell(&values, full[node_ix.ix()]);
                     values.push(full[node_ix.ix()]);
                     (tally(&values, true, pseudo), row)
                 };
@@ -268,16 +287,18 @@ impl<'w, 'p, 'a, 'c> Walk<'w, 'p, 'a, 'c> {
     fn add_token(&mut self, cell: u32) -> f64 {
         let mut ratio = 1.0;
         let mut ln = 0.0;
-        for &(family_cell, row) in &self.families[cell as usize] {
-            let (c, r) = (self.tallies[family_cell], self.tallies[row]);
-            ratio *= (c.pseudo + c.n as f64) / (r.pseudo + r.n as f64);
+        for &(family_cell, family_row) in &self.families[cell as usize] {
+            let (c, r) = (self.tallies[family_cell], self.tallies[family_row]);
+            let ((cell, ln_cell), (row, ln_row)) = (c.weight(), r.weight());
+            ratio *= cell / row;
+            ln += ln_cell - ln_row;
             if !(1e-250..1e250).contains(&ratio) {
                 ln += ratio.ln();
                 ratio = 1.0;
             }
             self.d_ep += i64::from(c.n == 0) - i64::from(r.n == 0);
             self.tallies[family_cell].n += 1;
-            self.tallies[row].n += 1;
+            self.tallies[family_row].n += 1;
         }
         self.in_cell[cell as usize] += 1;
         ln + (ratio / self.in_cell[cell as usize] as f64).ln()

@@ -6,7 +6,7 @@
 
 use super::model::Model;
 use super::parse::ModelSource;
-use super::spec::ModelSpec;
+use super::spec::{ModelSpec, Size};
 use crate::counts::{Counts, Dataset, Labels, MISSING};
 use crate::error::{Error, Result};
 use crate::warning::Warning;
@@ -84,29 +84,45 @@ pub fn bind(source: &ModelSource, dataset: &Dataset, options: BindOptions<'_>) -
     Ok(Binding { model, counts, warnings })
 }
 
+/// A seen node given by hand: its name, and its size where the model does not say.
+pub type SeenNode = (String, Option<u32>);
+
 /// A model without data: presets and contractions name their seen nodes after `seen`, and every node needs a size.
 ///
 /// Returns the model, whether each node is seen, and warnings. Without `seen` no node counts as seen.
 ///
 /// # Errors
 /// Nodes without a size, names in `seen` that the model does not have, and everything that [`Model::build`] checks.
-pub fn bind_without_data(source: &ModelSource, seen: Option<&[String]>) -> Result<(Model, Vec<bool>, Vec<Warning>)> {
-    let spec = source.resolve(seen)?;
+pub fn bind_without_data(source: &ModelSource, seen: Option<&[SeenNode]>) -> Result<(Model, Vec<bool>, Vec<Warning>)> {
+    let names: Option<Vec<String>> = seen.map(|seen| seen.iter().map(|(name, _)| name.clone()).collect());
+    let mut spec = source.resolve(names.as_deref())?;
+    let mut is_seen = vec![false; spec.nodes.len()];
+    for (name, size) in seen.unwrap_or_default() {
+        let ix = spec.find(name).ok_or_else(|| unknown_node(&spec, name))?;
+        is_seen[ix] = true;
+        match (&spec.nodes[ix].size, size) {
+            (Size::FromData, Some(size)) => spec.nodes[ix].size = Size::Fixed(*size),
+            (Size::Fixed(declared), Some(size)) if declared != size => {
+                return Err(Error::model(format!(
+                    "node `{name}` has size {declared} in the model and {size} in --seen"
+                )));
+            }
+            _ => {}
+        }
+    }
     let groups = label_groups(&spec);
     let declared = declared_sizes(&spec, &groups)?;
     let sizes: Vec<u32> = (0..spec.nodes.len())
         .map(|ix| {
             declared[groups[ix]].ok_or_else(|| {
                 let name = &spec.nodes[ix].name;
-                spec.error_at(ix, format!("node `{name}` has no size; without data write it as `{name}[4]`"))
+                spec.error_at(
+                    ix,
+                    format!("node `{name}` has no size; without data write `{name}[4]`, here or in --seen"),
+                )
             })
         })
         .collect::<Result<_>>()?;
-    let mut is_seen = vec![false; spec.nodes.len()];
-    for name in seen.unwrap_or_default() {
-        let ix = spec.find(name).ok_or_else(|| unknown_node(&spec, name))?;
-        is_seen[ix] = true;
-    }
     let warnings = if spec.added.is_empty() { Vec::new() } else { vec![edges_added(&spec)] };
     Ok((Model::build(&spec, &sizes)?, is_seen, warnings))
 }
@@ -142,10 +158,15 @@ fn name_axes(source: &ModelSource, dataset: &Dataset, options: BindOptions<'_>) 
                 column: own.iter().position(|other| other == name).expect("checked"),
             })
             .collect()),
-        (own, Some(names)) if names.len() == n_columns => {
-            let _ = own;
-            Ok(in_order(names))
+        (Some(own), Some(names)) if names.iter().any(|name| own.contains(name)) => {
+            let unknown = names.iter().find(|name| !own.contains(name)).expect("not all are known");
+            Err(Error::Setting(format!(
+                "--columns: {} has no column `{unknown}`; its columns are {}",
+                dataset.source,
+                own.join(", ")
+            )))
         }
+        (_, Some(names)) if names.len() == n_columns => Ok(in_order(names)),
         (own, Some(names)) => Err(Error::Setting(format!(
             "--columns names {} columns but {} has {n_columns}{}",
             names.len(),
@@ -163,12 +184,8 @@ fn unnamed_axes(source: &ModelSource, dataset: &Dataset) -> Result<Vec<String>> 
         return Ok((1..=n_columns).map(|ix| format!("i{ix}")).collect());
     }
     let spec = source.resolve(None)?;
-    let unsized_nodes: Vec<String> = spec
-        .nodes
-        .iter()
-        .filter(|node| node.size == super::spec::Size::FromData)
-        .map(|node| node.name.clone())
-        .collect();
+    let unsized_nodes: Vec<String> =
+        spec.nodes.iter().filter(|node| node.size == Size::FromData).map(|node| node.name.clone()).collect();
     if unsized_nodes.len() == n_columns {
         return Ok(unsized_nodes);
     }

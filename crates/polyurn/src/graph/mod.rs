@@ -10,7 +10,7 @@ mod preset;
 mod spec;
 mod triangulate;
 
-pub use bind::{BindOptions, Binding, bind, bind_without_data};
+pub use bind::{BindOptions, Binding, SeenNode, bind, bind_without_data};
 pub use contraction::Contraction;
 pub use dot::dot;
 pub use model::{Model, Node, NodeIndex, Table, TableIndex};

@@ -123,7 +123,7 @@ where
     writer.finish()
 }
 
-/// Writes a whole dataset as CSV; a column without a name is called `axis` and its number.
+/// Writes a whole dataset as CSV; a column without a name is called `i` and its number.
 ///
 /// # Errors
 /// As for [`write_csv`].
@@ -131,7 +131,7 @@ pub fn write_dataset_csv(out: impl Write, target: &Path, dataset: &Dataset) -> R
     let columns = &dataset.columns;
     let named = columns.iter().enumerate();
     let names: Vec<String> =
-        named.map(|(ix, column)| column.name.clone().unwrap_or_else(|| format!("axis{}", ix + 1))).collect();
+        named.map(|(ix, column)| column.name.clone().unwrap_or_else(|| format!("i{}", ix + 1))).collect();
     let label = |ix: usize, code: u32| (code != MISSING).then(|| columns[ix].labels.name(code));
     let counted = (0..dataset.n_rows()).map(|row| {
         let cells: Vec<_> = (0..columns.len()).map(|ix| label(ix, dataset.values[ix][row])).collect();
@@ -193,7 +193,7 @@ mod tests {
         let dataset = read_from(&b"1 3 2\n"[..], "t.tns", Format::Tns, &ReadOptions::default()).unwrap();
         let mut out = Vec::new();
         write_dataset_csv(&mut out, target(), &dataset).unwrap();
-        assert_eq!(out, b"axis1,axis2,count\n1,3,2\n");
+        assert_eq!(out, b"i1,i2,count\n1,3,2\n");
     }
 
     #[test]

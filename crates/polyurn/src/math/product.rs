@@ -113,11 +113,11 @@ pub fn ln_rising(x: f64, n: u64) -> Double {
     }
 }
 
-/// For x beyond 1e18: n ln x plus the sum of ln(1 + j/x), taken as an integral, whose error is below 1/x.
+/// For x beyond 1e18: n ln x plus the sum of ln(1 + j/x), by Euler and Maclaurin; the next term is below 1/x.
 fn ln_rising_of_huge(x: f64, n: u64) -> Double {
     let u = n as f64 / x;
-    let spread = if u < 1e-4 { n as f64 * (u / 2.0 - u * u / 6.0) } else { x * ((1.0 + u) * u.ln_1p() - u) };
-    Double::from(x).ln() * Double::from(n) + Double::from(spread)
+    let integral = if u < 1e-4 { n as f64 * (u / 2.0 - u * u / 6.0) } else { x * ((1.0 + u) * u.ln_1p() - u) };
+    Double::from(x).ln() * Double::from(n) + Double::from(integral - u.ln_1p() / 2.0)
 }
 
 /// ln n!

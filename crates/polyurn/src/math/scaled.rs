@@ -80,9 +80,12 @@ impl Scaled {
 
 impl std::ops::Mul<f64> for Scaled {
     type Output = Scaled;
-    /// The factor must lie between 1e-200 and 1e200, or be zero.
     fn mul(self, factor: f64) -> Scaled {
-        Scaled { mantissa: self.mantissa * factor, exponent: self.exponent }.renormalised()
+        // A mantissa is at least 2^-256, so the product of it and an ordinary factor cannot underflow.
+        if (LOW..HIGH).contains(&factor) {
+            return Scaled { mantissa: self.mantissa * factor, exponent: self.exponent }.renormalised();
+        }
+        self * Scaled { mantissa: factor, exponent: 0 }.renormalised()
     }
 }
 
@@ -145,6 +148,14 @@ mod tests {
             let (a, b) = (Scaled::from_ln(ln), Scaled::from_ln(ln - 1.0));
             assert!(((a + b).ln() - (ln + (-1f64).exp().ln_1p())).abs() < 1e-12, "{ln}");
             assert!((a.ratio(b) - 1f64.exp()).abs() < 1e-12, "{ln}");
+        }
+    }
+
+    #[test]
+    fn factors_of_any_size_can_be_multiplied() {
+        let small = Scaled::from_ln(-177.0);
+        for factor in [1e-308, 1e-280, 1e-78, 1e-77, 1.0, 1e77, 1e78, 1e280, 1e308] {
+            assert!(((small * factor).ln() - (-177.0 + f64::ln(factor))).abs() < 1e-11, "{factor}");
         }
     }
 

@@ -72,6 +72,12 @@ impl Plan {
         &self.patterns
     }
 
+    /// True when the rows of every table can be numbered by 64 bits, as an evaluator needs. The exact engine does not: to
+    /// it a row is a tuple of values.
+    pub fn has_numbered_rows(&self) -> bool {
+        self.model.tables().iter().all(|table| table.n_rows() < u64::MAX as f64)
+    }
+
     /// Number of different eliminations among the patterns.
     pub fn n_eliminations(&self) -> usize {
         let mut seen: Vec<*const Elimination> =
@@ -88,7 +94,7 @@ fn family(model: &Model, node: NodeIndex) -> Family {
     let mut stride = 1u64;
     for (slot, &parent) in strides.iter_mut().zip(&parents).rev() {
         *slot = stride;
-        // Tables with more than 2^64 rows are only ever scored in closed form, where rows are tuples, not numbers.
+        // Tables with more than 2^64 rows have no row numbers; see `Plan::has_numbered_rows`.
         stride = stride.saturating_mul(u64::from(model.node(parent).size));
     }
     Family { node, parents, table: model.node(node).table, strides }

@@ -162,11 +162,15 @@ fn project(bucket: &Bucket, nodes: &[NodeIndex], sizes: &[u32]) -> Vec<u64> {
     sum_over_states(bucket, &strides)
 }
 
-/// For each entry of the bucket's table the sum of stride times value.
+/// For each entry of the bucket's table the sum of stride times value. Wraps for tables whose rows cannot be numbered;
+/// [`super::Plan::has_numbered_rows`] keeps such plans from being evaluated.
 fn sum_over_states(bucket: &Bucket, strides: &[u64]) -> Vec<u64> {
     let mut sums = vec![0u64];
     for (&size, &stride) in bucket.sizes.iter().zip(strides) {
-        sums = sums.iter().flat_map(|&sum| (0..u64::from(size)).map(move |value| sum + value * stride)).collect();
+        sums = sums
+            .iter()
+            .flat_map(|&sum| (0..u64::from(size)).map(move |value| sum.wrapping_add(value.wrapping_mul(stride))))
+            .collect();
     }
     sums
 }

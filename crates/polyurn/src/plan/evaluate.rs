@@ -15,6 +15,8 @@ pub trait CellWeights {
 }
 
 /// Buffers for evaluating records of one plan; no allocation per record once they have grown.
+///
+/// Rows are addressed by number, so the plan must satisfy [`Plan::has_numbered_rows`].
 #[derive(Debug, Default)]
 pub struct Evaluator {
     tables: Vec<Vec<f64>>,
@@ -109,6 +111,7 @@ impl Evaluator {
 
     /// Fills the buckets and passes messages forward; returns the log weight of the record.
     fn collect(&mut self, plan: &Plan, pattern: &Pattern, record: &[u32], weights: &impl CellWeights) -> f64 {
+        debug_assert!(plan.has_numbered_rows(), "check `has_numbered_rows` before evaluating a plan");
         let elimination = &*pattern.elimination;
         self.prepare(elimination);
         let mut scale = Scale::default();
@@ -231,10 +234,10 @@ impl Scale {
         }
     }
 
-    /// Scales a table up by its largest entry when that has become small.
+    /// Divides a table by its largest entry when that has become very small or large.
     fn rescale(&mut self, table: &mut [f64]) {
         let max = table.iter().copied().fold(0.0, f64::max);
-        if max < RESCALE_BELOW && max > 0.0 {
+        if max > 0.0 && !(RESCALE_BELOW..1.0 / RESCALE_BELOW).contains(&max) {
             table.iter_mut().for_each(|entry| *entry /= max);
             self.ln += max.ln();
         }

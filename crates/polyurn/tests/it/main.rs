@@ -2,4 +2,13 @@
 #![allow(missing_docs)]
 
 mod cases;
+mod enumeration;
+mod exact_reach;
+mod independent_reference;
+mod invariance;
+mod limits;
+mod plan_brute_force;
+mod presets;
+mod reversal;
 mod support;
+mod urn_and_simulate;

@@ -21,6 +21,7 @@ mod registers;
 mod run;
 mod slots;
 mod symmetry;
+mod tail;
 
 pub use posterior::{Allocation, CellMean, Posterior, RowMean, TableMeans, posterior};
 pub use run::{Cost, Exact, ExactSequence, TotalsRange, UnknownTotals};

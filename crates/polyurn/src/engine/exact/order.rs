@@ -3,9 +3,14 @@
 //! Any order gives the same answer, but a slot is kept only from the first record that can touch it to the last. Grouping
 //! records by one seen node finishes that node's slots early, and finished slots are forgotten, so that states merge.
 //!
-//! The forecast counts states layer by layer. Records whose effect on the slots still alive is the same are
-//! indistinguishable by then, so all their tokens together reach at most as many states as there are ways to spread them
-//! over their distinct effects: a product of binomial coefficients over the groups. Exchangeable labels divide it.
+//! The forecast bounds the states layer by layer, in two ways, and takes the smaller:
+//! - records whose effect on the slots still alive is the same are indistinguishable by then, so all their tokens together
+//!   reach at most as many states as there are ways to spread them over their distinct effects, a product of binomial
+//!   coefficients over the groups;
+//! - slots depend on each other linearly (the counts of a topic's words add up to the topic's count), so a state is known
+//!   from a basis of slots, and there are at most as many states as numbers these can take.
+//!
+//! Exchangeable labels divide the bound by the number of their permutations.
 
 use super::records::Ambiguous;
 use super::slots::Slots;
@@ -121,11 +126,62 @@ fn layer_states(records: &[usize], counts: &[u64], touches: &[Vec<Touches>], las
             *groups.entry(effects).or_insert(0.0) += counts[record] as f64;
         }
     }
-    let mut factors: Vec<f64> =
-        groups.iter().map(|(effects, &n_tokens)| ln_compositions(n_tokens, effects.len() as f64)).collect();
-    // Summed in a fixed order, whatever the map's order.
-    factors.sort_unstable_by(f64::total_cmp);
-    factors.iter().sum::<f64>().exp()
+    // In a fixed order, whatever the map's order: the result must not depend on hashing.
+    let mut groups: Vec<(Vec<Touches>, f64)> = groups.into_iter().collect();
+    groups.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let spread: f64 =
+        groups.iter().map(|(effects, n_tokens)| ln_compositions(*n_tokens, effects.len() as f64)).sum::<f64>().exp();
+    if spread > WORTH_A_BASIS { spread.min(ln_basis_range(&groups).exp()) } else { spread }
+}
+
+/// Below this the simple bound will do.
+const WORTH_A_BASIS: f64 = 1e4;
+/// Largest matrix for which a basis is sought.
+const MAX_BASIS_ENTRIES: usize = 2_000_000;
+
+/// ln of the number of values that a basis of slots can take. Slots of small range are preferred, which gives the best
+/// basis there is, linear independence being a matroid.
+fn ln_basis_range(groups: &[(Vec<Touches>, f64)]) -> f64 {
+    let mut slots: Vec<u32> =
+        groups.iter().flat_map(|(effects, _)| effects.iter().flatten().map(|touch| touch.0)).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    let touched = |effect: &Touches, slot: u32| {
+        effect.iter().find(|touch| touch.0 == slot).map_or(0.0, |touch| f64::from(touch.1))
+    };
+    let range = |slot: u32| -> f64 {
+        let spread = |effects: &[Touches]| {
+            let values = effects.iter().map(|effect| touched(effect, slot));
+            values.clone().fold(0.0, f64::max) - values.fold(f64::INFINITY, f64::min)
+        };
+        groups.iter().map(|(effects, n_tokens)| n_tokens * spread(effects)).sum()
+    };
+    let mut by_range: Vec<(f64, u32)> = slots.iter().map(|&slot| (range(slot), slot)).collect();
+    by_range.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let n_rows: usize = groups.iter().map(|(effects, _)| effects.len() - 1).sum();
+    if n_rows * by_range.len() > MAX_BASIS_ENTRIES {
+        return f64::INFINITY;
+    }
+    // One row for each way a token can differ from the first way, one column for each slot, smallest range first.
+    let row = |effect: &Touches, first: &Touches| -> Vec<f64> {
+        by_range.iter().map(|&(_, slot)| touched(effect, slot) - touched(first, slot)).collect()
+    };
+    let mut rows: Vec<Vec<f64>> = groups
+        .iter()
+        .flat_map(|(effects, _)| effects[1..].iter().map(|effect| row(effect, &effects[0])).collect::<Vec<_>>())
+        .collect();
+    let mut ln = 0.0;
+    for (column, &(range, _)) in by_range.iter().enumerate() {
+        let Some(at) = rows.iter().position(|row| row[column].abs() > 1e-9) else { continue };
+        ln += (range + 1.0).ln();
+        let pivot = rows.swap_remove(at);
+        for row in rows.iter_mut().filter(|row| row[column].abs() > 1e-9) {
+            let factor = row[column] / pivot[column];
+            row.iter_mut().zip(&pivot).skip(column).for_each(|(entry, &pivot)| *entry -= factor * pivot);
+        }
+        rows.retain(|row| row.iter().any(|entry| entry.abs() > 1e-9));
+    }
+    ln
 }
 
 /// ln of the number of ways to spread n equal tokens over k boxes.

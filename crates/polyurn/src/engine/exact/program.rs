@@ -6,9 +6,11 @@ use super::records::{Sorted, Way, sort_records};
 use super::registers::{Canonicaliser, Registers};
 use super::slots::{NO_SLOT, Slots};
 use super::symmetry::{LabelClass, label_classes};
+use super::tail::ways_are_disjoint;
 use crate::engine::Problem;
 use crate::error::Result;
 use crate::math::{LnProduct, Scaled};
+use crate::prior::PseudoCount;
 use hashbrown::HashSet;
 
 /// What has to be known of the final state.
@@ -58,8 +60,21 @@ pub struct Step {
 pub struct UnknownStep {
     /// Ways of one token.
     pub ways: Vec<CompiledWay>,
-    /// Counters that every such token touches: (pseudo-count plus tokens so far, touches per token, divides).
-    pub certain: Vec<(f64, u32, bool)>,
+    /// Counters that every such token touches.
+    pub certain: Vec<CertainTouch>,
+}
+
+/// A counter that every token in an unknown cell touches.
+#[derive(Debug, Clone)]
+pub struct CertainTouch {
+    /// Its pseudo-count.
+    pub pseudo: PseudoCount,
+    /// Its tokens before the first unknown one.
+    pub n_before: u64,
+    /// Touches per token.
+    pub n_touches: u32,
+    /// True for row sums.
+    pub divides: bool,
 }
 
 /// A compiled run.
@@ -105,14 +120,11 @@ impl<'a> Program<'a> {
         let touches: Vec<Vec<Touches>> = sorted.ambiguous.iter().map(|record| effects(&slots, &record.ways)).collect();
         let kept_to_end = kept_slots(&slots, &sorted, goal);
         let n_symmetries = classes.iter().flat_map(|class| &class.sets).map(|set| factorial(set.len())).product();
-        let (order, mut forecast) = if sorted.ambiguous.is_empty() {
+        let (order, forecast) = if sorted.ambiguous.is_empty() {
             (Vec::new(), Forecast { n_states: 1.0, n_transitions: 0.0 })
         } else {
             choose_order(problem.model, &sorted.ambiguous, &touches, &kept_to_end, n_symmetries)
         };
-        if sorted.unknown.len() > 1 {
-            forecast.n_states *= sorted.unknown.len() as f64;
-        }
         let alive = alive_ranges(&order, &touches, &kept_to_end);
         let registers = Registers::new(&slots, &classes, &alive);
         let canonicalisers = registers.canonicalisers(&classes);
@@ -133,7 +145,8 @@ impl<'a> Program<'a> {
             certain: compiler.certain_of_unknown(),
         });
         let max_register = max_register(&sorted, &touches);
-        let Sorted { counters, impossible, .. } = sorted;
+        let impossible = sorted.impossible || closed_form.ln().value() == f64::NEG_INFINITY;
+        let Sorted { counters, .. } = sorted;
         Ok(Program {
             counters,
             slots,
@@ -162,9 +175,10 @@ fn factorial(n: usize) -> f64 {
 /// The forecast for a given number of tokens in unknown cells on top of the seen ones.
 pub fn forecast_with_unknown(program: &Program<'_>, n_unknown: u64) -> f64 {
     match &program.unknown {
-        Some(unknown) if unknown.ways.len() > 1 => {
+        // Disjoint ways are convolved and add no states.
+        Some(unknown) if unknown.ways.len() > 1 && !ways_are_disjoint(&unknown.ways) => {
             let ln = super::order::ln_compositions(n_unknown as f64, unknown.ways.len() as f64);
-            program.forecast.n_states / unknown.ways.len() as f64 * ln.exp()
+            program.forecast.n_states * ln.exp()
         }
         _ => program.forecast.n_states,
     }
@@ -262,13 +276,17 @@ impl WayCompiler<'_> {
         CompiledWay { factors: cancel(factors), increments }
     }
 
-    fn certain_of_unknown(&self) -> Vec<(f64, u32, bool)> {
+    fn certain_of_unknown(&self) -> Vec<CertainTouch> {
         (0..self.counters.len())
             .filter(|&ix| self.slots.per_unknown[ix] > 0)
             .map(|ix| {
                 let counter = self.counters.get(ix);
-                let so_far = self.counters.certain[ix] + self.slots.certain_extra[ix];
-                (counter.pseudo.value + so_far as f64, self.slots.per_unknown[ix], counter.kind == Kind::Row)
+                CertainTouch {
+                    pseudo: counter.pseudo,
+                    n_before: self.counters.certain[ix] + self.slots.certain_extra[ix],
+                    n_touches: self.slots.per_unknown[ix],
+                    divides: counter.kind == Kind::Row,
+                }
             })
             .collect()
     }

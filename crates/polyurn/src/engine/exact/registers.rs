@@ -102,9 +102,10 @@ impl Registers {
                 let mut column = Vec::new();
                 self.for_each_place(classes, |register, group, labels| {
                     if let Some(at) = group.classes.iter().position(|&class| class == class_ix)
-                        && labels[at] == label {
-                            column.push(register as u32);
-                        }
+                        && labels[at] == label
+                    {
+                        column.push(register as u32);
+                    }
                 });
                 column
             })
@@ -129,9 +130,10 @@ impl Registers {
                     let mut labels = labels.to_vec();
                     for (label, &class) in labels.iter_mut().zip(&group.classes) {
                         if class == class_ix
-                            && let Some(at) = set.iter().position(|member| member == label) {
-                                *label = image[at];
-                            }
+                            && let Some(at) = set.iter().position(|member| member == label)
+                        {
+                            *label = image[at];
+                        }
                     }
                     source[register] = moved[&(group.base, labels)] as u32;
                 });

@@ -1,7 +1,8 @@
 //! Running a compiled program: cost check, the loop over tokens, checkpoints, unknown cells.
 
 use super::layer::{Digit, Layer};
-use super::program::{Goal, Program, forecast_with_unknown};
+use super::program::{CertainTouch, Goal, Program, UnknownStep, forecast_with_unknown};
+use super::tail::{ln_totals, ways_are_disjoint};
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::error::{Error, Result};
@@ -105,8 +106,15 @@ impl Exact {
         control: &mut Control<'_>,
     ) -> Result<UnknownTotals> {
         let program = Program::compile(problem, Goal::Evidence)?;
-        if program.impossible {
-            return Ok(UnknownTotals { ln_p_sequence: vec![Double::from(f64::NEG_INFINITY)], max_states: 0 });
+        let never = Double::from(f64::NEG_INFINITY);
+        if program.impossible || program.unknown.is_none() {
+            // Either the seen cells cannot occur, or no token can be in an unknown one.
+            let seen = if program.impossible { never } else { self.ln_p_sequence(problem, control)?.ln_p_sequence };
+            let mut ln_p_sequence = vec![seen];
+            while wants_more(&ln_p_sequence) {
+                ln_p_sequence.push(never);
+            }
+            return Ok(UnknownTotals { ln_p_sequence, max_states: 1 });
         }
         self.check_cost(cost_of(&program, max_unknown.unwrap_or(0)))?;
         let job = Job { program: &program, max_memory: self.max_memory };
@@ -123,7 +131,7 @@ impl Exact {
             return Ok(());
         }
         Err(Error::TooCostly(format!(
-            "exact: about {n_states:.2e} states would take {}, beyond the limit of {}; raise --max-memory, or use an estimate",
+            "exact: up to {n_states:.2e} states would take {}, beyond the limit of {}; raise --max-memory, or use an estimate",
             show_bytes(n_states * bytes_per_state),
             show_bytes(self.max_memory as f64)
         )))
@@ -212,7 +220,12 @@ impl Job<'_, '_> {
                     continue;
                 }
                 let forget: &[u32] = if token == step.count { &step.forget } else { &[] };
-                self.place(&step.ways, forget, &layer, &mut next, n_placed - 1, control)?;
+                if let Err(error) = self.place(&step.ways, forget, &layer, &mut next, n_placed - 1, control) {
+                    if matches!(error, Error::Stopped(_)) {
+                        control.checkpoint_now(|| self.save(&layer, n_placed - 1))?;
+                    }
+                    return Err(error);
+                }
                 std::mem::swap(&mut layer, &mut next);
                 max_states = max_states.max(layer.len());
                 control.checkpoint(|| self.save(&layer, n_placed))?;
@@ -258,7 +271,50 @@ impl Job<'_, '_> {
         control: &mut Control<'_>,
     ) -> Result<UnknownTotals> {
         let unknown = self.program.unknown.as_ref().expect("a problem with unknown cells");
-        let (mut layer, mut max_states) = self.seen_tokens::<D>(control)?;
+        let (layer, max_states) = self.seen_tokens::<D>(control)?;
+        if ways_are_disjoint(&unknown.ways) {
+            let ln_p_sequence = self.unknown_at_once(unknown, &layer, wants_more, control)?;
+            return Ok(UnknownTotals { ln_p_sequence, max_states });
+        }
+        self.unknown_one_by_one(unknown, layer, max_states, wants_more, control)
+    }
+
+    /// Totals by convolution, twice as many each time until no more are wanted.
+    fn unknown_at_once<D: Digit>(
+        &self,
+        unknown: &UnknownStep,
+        layer: &Layer<D>,
+        wants_more: &mut dyn FnMut(&[Double]) -> bool,
+        control: &mut Control<'_>,
+    ) -> Result<Vec<Double>> {
+        let mut n_asked = 0;
+        let mut n_max = 32;
+        loop {
+            let mut entries = ln_totals(&unknown.ways, layer, n_max, control)?;
+            let mut certain = self.program.closed_form.clone();
+            for (entry, m) in entries.iter_mut().zip(0u64..) {
+                *entry = *entry + certain.ln();
+                multiply_certain(&unknown.certain, m, &mut certain);
+            }
+            while n_asked < entries.len() {
+                n_asked += 1;
+                if !wants_more(&entries[..n_asked]) {
+                    entries.truncate(n_asked);
+                    return Ok(entries);
+                }
+            }
+            n_max *= 2;
+        }
+    }
+
+    fn unknown_one_by_one<D: Digit>(
+        &self,
+        unknown: &UnknownStep,
+        mut layer: Layer<D>,
+        mut max_states: usize,
+        wants_more: &mut dyn FnMut(&[Double]) -> bool,
+        control: &mut Control<'_>,
+    ) -> Result<UnknownTotals> {
         let mut next = Layer::empty(self.program.registers.width);
         let mut certain = self.program.closed_form.clone();
         let mut ln_p_sequence = vec![certain.ln() + Double::from(layer.total().ln())];
@@ -310,11 +366,17 @@ impl Job<'_, '_> {
 }
 
 /// The factors of counters that every token in an unknown cell touches, for token number m.
-fn multiply_certain(certain: &[(f64, u32, bool)], m: u64, product: &mut LnProduct) {
-    for &(start, n_touches, divides) in certain {
-        for use_ix in 0..n_touches {
-            let value = Double::from(start) + Double::from(m * u64::from(n_touches) + u64::from(use_ix));
-            if divides { product.divide(value) } else { product.multiply(value) }
+fn multiply_certain(certain: &[CertainTouch], m: u64, product: &mut LnProduct) {
+    for touch in certain {
+        for use_ix in 0..u64::from(touch.n_touches) {
+            let n = touch.n_before + m * u64::from(touch.n_touches) + use_ix;
+            let ln_if_tiny = Double::from(touch.pseudo.ln_if_tiny);
+            match (n == 0 && touch.pseudo.value < 1e-290, touch.divides) {
+                (true, false) => product.multiply_exp(ln_if_tiny),
+                (true, true) => product.multiply_exp(-ln_if_tiny),
+                (false, false) => product.multiply(Double::from(touch.pseudo.value) + Double::from(n)),
+                (false, true) => product.divide(Double::from(touch.pseudo.value) + Double::from(n)),
+            }
         }
     }
 }

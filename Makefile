@@ -1,0 +1,25 @@
+# The same commands that CI runs. `make test` needs nothing but Rust and the package registry.
+CARGO ?= cargo
+
+.PHONY: test test-long lint bench doc
+
+test:
+	$(CARGO) test --workspace --all-targets
+	$(CARGO) test --workspace --doc
+
+# Long statistical suites: everything, also the tests marked as ignored, with optimisation.
+test-long:
+	$(CARGO) test --workspace --release -- --include-ignored
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+# Programs that print times and ratios of one run; see docs/benchmarks.md.
+bench:
+	$(CARGO) run --release -p polyurn-bench --bin exact
+	$(CARGO) run --release -p polyurn-bench --bin read
+
+doc:
+	$(CARGO) doc --workspace --no-deps --open

@@ -1,0 +1,330 @@
+//! The argument list, and how its errors become one line.
+
+use crate::text::{parse_a_values, parse_duration, parse_memory, parse_pseudo_count, parse_totals};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use polyurn::engine::exact::TotalsRange;
+use polyurn::io::Format;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Evidence for hidden-variable models of counts: topic models, tensor factorisations, latent classes, any discrete DAG.
+#[derive(Debug, Parser)]
+#[command(name = "polyurn", version, max_term_width = 110, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The evidence of one model: ln p(data | model), parameters integrated out.
+    Score(ScoreArgs),
+    /// The posterior of a model's tables.
+    Fit(FitArgs),
+    /// ln pi(S) and d_EP of every allocation tensor that fits the data, each once.
+    Enumerate(EnumerateArgs),
+    /// Draw data from a model, or tokens from a table of counts.
+    Simulate(SimulateArgs),
+    /// Read a file and say what is in it and what is odd.
+    Check(CheckArgs),
+    /// Describe a model: nodes, tables, cliques, treewidth, cost.
+    Info(InfoArgs),
+    /// Compare models of small built-in tables.
+    Demo(DemoArgs),
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress, notes or warnings on standard error.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Write the result to this file instead of standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Seed of all random draws; drawn and reported if not given.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Threads for independent runs (models of `demo`, values of `--a`); the results do not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+}
+
+/// The model.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// Model text (`doc -> topic[20] -> word`), preset (`lda(20)`), contraction (`einsum: ir,jr->ij; r[3]`), or a file
+    /// ending in .json or .toml.
+    #[arg(long, value_name = "TEXT|FILE")]
+    pub model: String,
+}
+
+/// The data and how to read them.
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Data file: CSV, TSV, .tns or Matrix Market, also compressed by gzip or zstd; `-` for standard input.
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// How to read a data file.
+#[derive(Debug, Args)]
+pub struct ReadingArgs {
+    /// Format of the data file, if its name does not tell.
+    #[arg(long, value_name = "csv|tsv|tns|mtx")]
+    pub format: Option<Format>,
+    /// Names for the data's columns in order, or the named columns to use, in an order of their own.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+}
+
+/// The prior.
+#[derive(Debug, Args)]
+pub struct PriorArgs {
+    /// Equivalent sample size of the tables and Gamma shape [default: 1]; a list `0.1,1,10` or log-spaced `1e-5..1e5:21`
+    /// gives a curve.
+    #[arg(long, value_name = "A", value_parser = parse_a_values, allow_hyphen_values = true)]
+    pub a: Option<AValues>,
+    /// Gamma shape alone [default: a].
+    #[arg(long, value_name = "A", allow_hyphen_values = true)]
+    pub shape: Option<f64>,
+    /// Gamma rate [default: shape / tokens].
+    #[arg(long, value_name = "B", allow_hyphen_values = true)]
+    pub b: Option<f64>,
+    /// How pseudo-counts of tied nodes combine.
+    #[arg(long, value_name = "sum|once")]
+    pub tied_prior: Option<TiedArg>,
+    /// The same pseudo-count in every cell of this node's table; nodes not named keep the prior.
+    #[arg(long, value_name = "NODE=V", value_parser = parse_pseudo_count, allow_hyphen_values = true)]
+    pub pseudo_count: Vec<(String, f64)>,
+    /// Prior file (.json or .toml), with the fields of a model file's `prior`.
+    #[arg(long, value_name = "FILE")]
+    pub prior: Option<String>,
+}
+
+/// Values of `--a`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AValues(pub Vec<f64>);
+
+/// `--tied-prior`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum TiedArg {
+    /// Members' pseudo-counts add up.
+    Sum,
+    /// One member's pseudo-counts.
+    Once,
+}
+
+/// Limits of a run.
+#[derive(Debug, Args)]
+pub struct LimitArgs {
+    /// Memory for states; a run that would need more is refused beforehand.
+    #[arg(long, value_name = "4G", default_value = "4G", value_parser = parse_memory, allow_hyphen_values = true)]
+    pub max_memory: u64,
+    /// Stop after this time (`60s`, `5m`, `1.5h`).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    pub time_limit: Option<Duration>,
+}
+
+/// Saving an unfinished run.
+#[derive(Debug, Args)]
+pub struct CheckpointArgs {
+    /// Save the run here now and then, and take it up again if the file exists.
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+    /// Time between two checkpoints.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration, requires = "checkpoint")]
+    pub checkpoint_every: Duration,
+}
+
+/// `score --method`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScoreMethod {
+    /// The cheapest engine that fits the limits.
+    Auto,
+    /// The exact number.
+    Exact,
+}
+
+/// `fit --method`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FitMethod {
+    /// Exact posterior means.
+    Exact,
+}
+
+/// Arguments of `score`.
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub data: DataArgs,
+    #[command(flatten)]
+    pub prior: PriorArgs,
+    /// Engine.
+    #[arg(long, value_name = "METHOD", default_value = "auto")]
+    pub method: ScoreMethod,
+    /// Also give ln p(sequence) given the values of these seen root nodes: `--given doc` for ln p(words | documents).
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
+    pub given: Vec<String>,
+    /// With unknown cells: the totals to list, both ends included [default: until the tail is below 1e-12].
+    #[arg(long, value_name = "LO..HI", value_parser = parse_totals)]
+    pub totals: Option<TotalsRange>,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub checkpoint: CheckpointArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `fit`.
+#[derive(Debug, Args)]
+pub struct FitArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub data: DataArgs,
+    #[command(flatten)]
+    pub prior: PriorArgs,
+    /// Engine.
+    #[arg(long, value_name = "METHOD")]
+    pub method: FitMethod,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub checkpoint: CheckpointArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `enumerate`.
+#[derive(Debug, Args)]
+pub struct EnumerateArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub data: DataArgs,
+    #[command(flatten)]
+    pub prior: PriorArgs,
+    /// Count tensors in this many bins of ln pi(S), and by d_EP, instead of listing them.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub bins: Option<u32>,
+    /// Also list the occupied cells of each tensor.
+    #[arg(long, conflicts_with = "bins")]
+    pub tensors: bool,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `simulate`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("source").required(true).args(["model", "from"]))]
+pub struct SimulateArgs {
+    /// Model to draw from, as for `score`; every node needs a size.
+    #[arg(long, value_name = "TEXT|FILE")]
+    pub model: Option<String>,
+    /// Draw tokens in proportion to the counts of this file instead.
+    #[arg(long, value_name = "FILE", requires = "tokens")]
+    pub from: Option<PathBuf>,
+    /// Format of that file, if its name does not tell.
+    #[arg(long, value_name = "csv|tsv|tns|mtx", requires = "from")]
+    pub format: Option<Format>,
+    #[command(flatten)]
+    pub prior: PriorArgs,
+    /// Number of tokens [default: drawn from the prior, which needs --b].
+    #[arg(long, value_name = "T")]
+    pub tokens: Option<u64>,
+    /// Seen nodes, with sizes where the model gives none: `doc[50],word[200]` [default: all].
+    #[arg(long, value_name = "NODES", conflicts_with = "from")]
+    pub seen: Option<String>,
+    /// Write hidden nodes too.
+    #[arg(long, conflicts_with = "from")]
+    pub full: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The file, or `-` for standard input.
+    #[arg(value_name = "FILE", required_unless_present = "data")]
+    pub file: Option<PathBuf>,
+    /// The file, spelt as in the other commands.
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub data: Option<PathBuf>,
+    /// Format of the file, if its name does not tell.
+    #[arg(long, value_name = "csv|tsv|tns|mtx")]
+    pub format: Option<Format>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `info`.
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Data file, to take sizes, seen nodes and costs from.
+    #[arg(long, value_name = "FILE", conflicts_with = "seen")]
+    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    #[command(flatten)]
+    pub prior: PriorArgs,
+    /// Seen nodes, with sizes where the model gives none: `doc[50],word[200]`.
+    #[arg(long, value_name = "NODES")]
+    pub seen: Option<String>,
+    /// Print the graph in Graphviz form.
+    #[arg(long, conflicts_with = "json")]
+    pub dot: bool,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Equivalent sample size and Gamma shape.
+    #[arg(long, value_name = "A", default_value_t = 1.0, allow_hyphen_values = true)]
+    pub a: f64,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Prints help and version as they are, and any error as one line.
+pub fn report(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        let is_request = error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        // Nothing to be done when the terminal has gone away.
+        let _ = error.print();
+        return if is_request { ExitCode::SUCCESS } else { ExitCode::from(2) };
+    }
+    let text = error.render().to_string();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"))
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .collect();
+    crate::output::say(&lines.join(" "));
+    ExitCode::from(2)
+}

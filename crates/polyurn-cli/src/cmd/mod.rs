@@ -1,0 +1,9 @@
+//! One file per command: arguments in, library calls, result out.
+
+pub mod check;
+pub mod demo;
+pub mod enumerate;
+pub mod fit;
+pub mod info;
+pub mod score;
+pub mod simulate;

@@ -1,0 +1,97 @@
+//! From arguments to a bound model with its prior settings.
+
+use crate::args::{PriorArgs, ReadingArgs, TiedArg};
+use crate::output::Failure;
+use polyurn::counts::Dataset;
+use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind};
+use polyurn::io::{Format, ModelFormat, ReadOptions, read, read_model_file, read_prior_file};
+use polyurn::prior::{PriorSettings, TiedPrior};
+use std::path::Path;
+
+/// A model as given, with the prior of its file (if it was one) under the flags.
+#[derive(Debug)]
+pub struct GivenModel {
+    /// The model.
+    pub source: ModelSource,
+    /// Prior settings with one value of `a`.
+    pub settings: PriorSettings,
+    /// Further values of `a`, when a curve is wanted.
+    pub curve: Option<Vec<f64>>,
+}
+
+/// Reads the model and puts the flags over its prior.
+pub fn load_model(model: &str, prior: &PriorArgs) -> Result<GivenModel, Failure> {
+    let (source, mut settings) = if ModelFormat::of(Path::new(model)).is_some() {
+        let file = read_model_file(Path::new(model))?;
+        let settings =
+            PriorSettings { spec: file.prior.unwrap_or_default(), a: file.a, rate: file.b, ..Default::default() };
+        (file.source, settings)
+    } else {
+        (ModelSource::parse(model)?, PriorSettings::default())
+    };
+    match prior.prior.as_deref() {
+        None => {}
+        Some("none") => {
+            return Err(Failure::Usage(
+                "--prior none: the evidence needs a prior; without one there is only maximum likelihood".into(),
+            ));
+        }
+        Some(path) => settings.spec = read_prior_file(Path::new(path))?,
+    }
+    let mut curve = None;
+    if let Some(values) = &prior.a {
+        match values.0[..] {
+            [a] => settings.a = Some(a),
+            _ => curve = Some(values.0.clone()),
+        }
+    }
+    settings.shape = prior.shape.or(settings.shape);
+    settings.rate = prior.b.or(settings.rate);
+    settings.tied = match prior.tied_prior {
+        Some(TiedArg::Once) => TiedPrior::Once,
+        Some(TiedArg::Sum) | None => TiedPrior::Sum,
+    };
+    settings.pseudo_counts = prior.pseudo_count.clone();
+    Ok(GivenModel { source, settings, curve })
+}
+
+impl GivenModel {
+    /// The settings with one `a`, for commands that take no curve.
+    pub fn single(self) -> Result<(ModelSource, PriorSettings), Failure> {
+        match self.curve {
+            Some(_) => Err(Failure::Usage("--a: give one value here; a list makes a curve with score only".into())),
+            None => Ok((self.source, self.settings)),
+        }
+    }
+}
+
+/// Reads a data file.
+pub fn load_data(path: &Path, format: Option<Format>) -> Result<Dataset, Failure> {
+    Ok(read(path, &ReadOptions { format })?)
+}
+
+/// Reads data and binds the model to them.
+pub fn load_bound(source: &ModelSource, path: &Path, reading: &ReadingArgs) -> Result<Binding, Failure> {
+    let dataset = load_data(path, reading.format)?;
+    Ok(bind(source, &dataset, BindOptions { columns: reading.columns.as_deref() })?)
+}
+
+/// `doc[50],word[200]` or `doc,word`.
+pub fn parse_seen(text: &str) -> Result<Vec<SeenNode>, Failure> {
+    let wrong =
+        |why: String| Failure::Usage(format!("--seen {text}: {why}; write names with sizes, doc[50],word[200]"));
+    let ModelSource::Graph(spec) = ModelSource::parse(text).map_err(|error| wrong(error.to_string()))? else {
+        return Err(wrong("expected names".into()));
+    };
+    if !spec.edges.is_empty() || !spec.tied.is_empty() {
+        return Err(wrong("expected names, not arrows or ties".into()));
+    }
+    spec.nodes
+        .into_iter()
+        .map(|node| match node.size {
+            Size::Fixed(size) => Ok((node.name, Some(size))),
+            Size::FromData => Ok((node.name, None)),
+            Size::Choices(_) => Err(wrong("expected one size each".into())),
+        })
+        .collect()
+}

@@ -1,0 +1,191 @@
+//! Results to standard output or a file, notes to standard error, failures to exit codes.
+
+use crate::args::OutputArgs;
+use polyurn::{Error, Seed, Stop, Warning};
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Why a command did not finish.
+#[derive(Debug)]
+pub enum Failure {
+    /// The library said no.
+    Library(Error),
+    /// A flag or file is wrong.
+    Usage(String),
+    /// Writing the result failed.
+    Write(String),
+    /// Whoever read our output has gone.
+    PipeClosed,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Library(error)
+    }
+}
+
+impl Failure {
+    /// Says what is wrong in one line (and a caret below for model text) and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        match self {
+            Failure::PipeClosed => ExitCode::SUCCESS,
+            Failure::Usage(message) => {
+                say(&format!("error: {message}"));
+                ExitCode::from(2)
+            }
+            Failure::Write(message) => {
+                say(&format!("error: {message}"));
+                ExitCode::from(1)
+            }
+            Failure::Library(error) => {
+                say(&format!("error: {}", one_line(&error.to_string())));
+                if let Error::Model(error) = error
+                    && let Some(place) = &error.place
+                {
+                    say(&place.caret());
+                }
+                match error {
+                    Error::Stopped(Stop::Cancelled) => ExitCode::from(crate::signals::exit_code()),
+                    error if error.is_usage() => ExitCode::from(2),
+                    _ => ExitCode::from(1),
+                }
+            }
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', " ")
+}
+
+/// One line on standard error. Nothing can be done when that fails.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Where results, notes and warnings go.
+#[derive(Debug)]
+pub struct Output {
+    json: bool,
+    quiet: bool,
+    path: Option<PathBuf>,
+    seed: Seed,
+    /// Threads for independent runs.
+    pub n_threads: usize,
+}
+
+impl Output {
+    /// Checks the flags; a path that cannot be written fails here, before any work.
+    pub fn open(args: &OutputArgs, inputs: &[&Path]) -> Result<Self, Failure> {
+        if let Some(path) = &args.output {
+            check_writable(path, inputs)?;
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Output {
+            json: args.json,
+            quiet: args.quiet,
+            path: args.output.clone(),
+            seed: Seed(args.seed.unwrap_or_else(fresh_seed)),
+            n_threads: args.threads.map_or(cores, usize::from),
+        })
+    }
+
+    /// Whether a JSON object is wanted.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether standard error is to stay silent.
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// The seed, given or drawn.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// Says warnings on standard error.
+    pub fn warn(&self, warnings: &[Warning]) {
+        if !self.quiet {
+            warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        }
+    }
+
+    /// Says a note on standard error.
+    pub fn note(&self, line: &str) {
+        if !self.quiet {
+            say(line);
+        }
+    }
+
+    /// Prints the JSON object or the text, whichever is wanted.
+    pub fn result(&self, json: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        let result = if self.json { format!("{:#}\n", json()) } else { text() };
+        self.write(|out| out.write_all(result.as_bytes()))
+    }
+
+    /// Streams a result. A file is written beside its place and renamed when it is complete.
+    pub fn write(&self, f: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
+        match &self.path {
+            None => {
+                let stdout = std::io::stdout();
+                let mut out = std::io::BufWriter::new(stdout.lock());
+                f(&mut out).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+                    std::io::ErrorKind::BrokenPipe => Failure::PipeClosed,
+                    _ => Failure::Write(format!("standard output: {error}")),
+                })
+            }
+            Some(path) => {
+                write_atomically(path, f).map_err(|error| Failure::Write(format!("{}: {error}", path.display())))
+            }
+        }
+    }
+}
+
+/// Writes a file beside its place and renames it, so that a reader sees the old or the new one, never a part.
+pub fn write_atomically(path: &Path, f: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
+    let file = tempfile::NamedTempFile::new_in(folder_of(path))?;
+    let mut out = std::io::BufWriter::new(file);
+    f(&mut out)?;
+    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Tries to create a file beside the output, and refuses to write over an input.
+pub fn check_writable(path: &Path, inputs: &[&Path]) -> Result<(), Failure> {
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(Failure::Usage(format!("{shown}: is a folder; give the name of a file")));
+    }
+    if let Ok(output) = path.canonicalize()
+        && inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == output))
+    {
+        return Err(Failure::Usage(format!("{shown}: is an input too; write to another file")));
+    }
+    tempfile::NamedTempFile::new_in(folder_of(path)).map(drop).map_err(|error| {
+        Failure::Usage(format!("{shown}: cannot write there: {error}; give a folder that exists and can be written"))
+    })
+}
+
+/// A seed for a run that was given none: the random key that the standard library keeps for its hash maps.
+fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 11
+}
+
+/// A number for JSON; minus infinity is a string.
+pub fn number(value: f64) -> Value {
+    if value == f64::NEG_INFINITY { Value::from("-inf") } else { Value::from(value) }
+}

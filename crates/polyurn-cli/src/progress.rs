@@ -1,0 +1,75 @@
+//! Progress on a terminal, and checkpoints to a file.
+
+use crate::args::{CheckpointArgs, LimitArgs};
+use crate::checkpoint::CheckpointFile;
+use crate::output::{Failure, Output};
+use indicatif::{ProgressBar, ProgressStyle};
+use polyurn::Result;
+use polyurn::control::{Control, Observer, Progress};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Watches a run for the command line.
+#[derive(Debug)]
+struct Watcher {
+    bar: Option<ProgressBar>,
+    checkpoint: Option<(CheckpointFile, Duration)>,
+    last_drawn: Option<Instant>,
+}
+
+/// The control of a run: signals, time limit, progress bar, checkpoint.
+pub fn control(
+    output: &Output,
+    limits: &LimitArgs,
+    checkpoint: Option<&CheckpointArgs>,
+) -> std::result::Result<Control<'static>, Failure> {
+    let checkpoint = match checkpoint.and_then(|args| args.checkpoint.as_ref().map(|path| (path, args))) {
+        None => None,
+        Some((path, args)) => Some((CheckpointFile::open(path)?, args.checkpoint_every)),
+    };
+    let bar = (!output.quiet() && std::io::stderr().is_terminal()).then(|| {
+        let style = ProgressStyle::with_template("{msg} {bar:40} {percent:>3} %  {eta} left");
+        ProgressBar::new(10_000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    });
+    let deadline = limits.time_limit.map(|limit| Instant::now() + limit);
+    let watcher = Watcher { bar, checkpoint, last_drawn: None };
+    Ok(Control::new(watcher).with_cancel(crate::signals::cancel()).with_deadline(deadline))
+}
+
+impl Observer for Watcher {
+    fn progress(&mut self, progress: Progress<'_>) {
+        let Some(bar) = &self.bar else { return };
+        let now = Instant::now();
+        if self.last_drawn.is_none_or(|last| now - last > Duration::from_millis(100)) {
+            self.last_drawn = Some(now);
+            bar.set_message(progress.stage.to_owned());
+            bar.set_position((progress.fraction.clamp(0.0, 1.0) * 10_000.0) as u64);
+        }
+    }
+
+    fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
+        match &self.checkpoint {
+            Some((file, _)) => file.load(),
+            None => Ok(None),
+        }
+    }
+
+    fn checkpoint_interval(&self) -> Option<Duration> {
+        self.checkpoint.as_ref().map(|(_, interval)| *interval)
+    }
+
+    fn save_checkpoint(&mut self, state: &[u8]) -> Result<()> {
+        match &self.checkpoint {
+            Some((file, _)) => file.save(state),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

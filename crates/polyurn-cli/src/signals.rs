@@ -1,0 +1,46 @@
+//! Ctrl-C and SIGTERM: the first asks the run to stop, the second (or a second of waiting) ends the program.
+
+use polyurn::control::Cancel;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+static RECEIVED: AtomicI32 = AtomicI32::new(0);
+static CANCEL: OnceLock<Cancel> = OnceLock::new();
+
+/// How long a run may take to stop by itself. Results are written by renaming, so ending the program loses nothing but
+/// the work.
+const GRACE: Duration = Duration::from_millis(900);
+
+/// The switch that signals turn.
+pub fn cancel() -> Cancel {
+    CANCEL.get_or_init(Cancel::default).clone()
+}
+
+/// Starts listening.
+pub fn listen() {
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if RECEIVED.swap(signal, Ordering::SeqCst) != 0 {
+                std::process::exit(128 + signal);
+            }
+            cancel().cancel();
+            std::thread::spawn(move || {
+                std::thread::sleep(GRACE);
+                crate::output::say("stopped");
+                std::process::exit(128 + signal);
+            });
+        }
+    });
+}
+
+/// The exit code of a stop: 130 for Ctrl-C, 143 for SIGTERM.
+pub fn exit_code() -> u8 {
+    match RECEIVED.load(Ordering::SeqCst) {
+        0 => 130,
+        signal => 128u8.saturating_add(signal as u8),
+    }
+}

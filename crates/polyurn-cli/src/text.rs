@@ -1,0 +1,190 @@
+//! Values that people write: sizes, times, ranges; and numbers as people read them.
+
+use crate::args::AValues;
+use polyurn::engine::exact::TotalsRange;
+use std::time::Duration;
+
+/// `1`, `0.1,1,10`, or `1e-5..1e5:21`.
+pub fn parse_a_values(text: &str) -> Result<AValues, String> {
+    let number = |part: &str| -> Result<f64, String> {
+        match part.trim().parse::<f64>() {
+            Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
+            _ => Err(format!("`{}` is not a positive number", part.trim())),
+        }
+    };
+    let Some((low, rest)) = text.split_once("..") else {
+        return text.split(',').map(number).collect::<Result<_, _>>().map(AValues);
+    };
+    let (high, n) = rest.split_once(':').ok_or("a range needs a number of values: 1e-5..1e5:21")?;
+    let (low, high) = (number(low)?, number(high)?);
+    let n: usize = n.trim().parse().map_err(|_| format!("`{n}` is not a number of values"))?;
+    if !(2..=100_000).contains(&n) || low >= high {
+        return Err("a range runs upwards and has 2 to 100000 values: 1e-5..1e5:21".into());
+    }
+    let step = (high / low).ln() / (n - 1) as f64;
+    let mut values: Vec<f64> = (0..n).map(|ix| low * (step * ix as f64).exp()).collect();
+    values[n - 1] = high;
+    Ok(AValues(values))
+}
+
+/// `word=0.01`.
+pub fn parse_pseudo_count(text: &str) -> Result<(String, f64), String> {
+    let (node, value) = text.rsplit_once('=').ok_or("write it as NODE=VALUE, for example word=0.01")?;
+    let value: f64 = value.trim().parse().map_err(|_| format!("`{value}` is not a number"))?;
+    Ok((node.trim().to_owned(), value))
+}
+
+/// `9..30`.
+pub fn parse_totals(text: &str) -> Result<TotalsRange, String> {
+    let (low, high) = text.split_once("..").ok_or("write it as LO..HI, for example 9..30")?;
+    let number = |part: &str| part.trim().parse::<u64>().map_err(|_| format!("`{part}` is not a number of tokens"));
+    Ok(TotalsRange::Between(number(low)?, number(high)?))
+}
+
+/// `4G`, `500M`, `1.5GiB`, or plain bytes.
+pub fn parse_memory(text: &str) -> Result<u64, String> {
+    let (value, unit) = split_unit(text)?;
+    let factor = match unit.to_ascii_lowercase().trim_end_matches('b') {
+        "" => 1.0,
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" => 1e9,
+        "t" => 1e12,
+        "ki" => 1024.0,
+        "mi" => 1024.0 * 1024.0,
+        "gi" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(format!("`{unit}` is no unit of memory; use K, M, G or T")),
+    };
+    let bytes = value * factor;
+    if !(1.0..1e18).contains(&bytes) {
+        return Err("memory must be at least one byte".into());
+    }
+    Ok(bytes as u64)
+}
+
+/// `60s`, `500ms`, `5m`, `1.5h`, or plain seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (value, unit) = split_unit(text)?;
+    let factor = match unit {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err(format!("`{unit}` is no unit of time; use ms, s, m, h or d")),
+    };
+    let seconds = value * factor;
+    if !(seconds > 0.0 && seconds < 1e9) {
+        return Err("a time must be positive".into());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn split_unit(text: &str) -> Result<(f64, &str), String> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let value = text[..end].parse().map_err(|_| format!("`{text}` does not start with a number"))?;
+    Ok((value, text[end..].trim()))
+}
+
+/// A log probability with ten decimals, for people.
+pub fn show_ln(value: f64) -> String {
+    if value.is_infinite() { "-inf".into() } else { format!("{value:.10}") }
+}
+
+/// A number to about four digits.
+pub fn show_short(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        size if !(1e-3..1e6).contains(&size) => format!("{value:.3e}"),
+        size if size >= 100.0 || value == value.trunc() => format!("{value:.0}"),
+        _ => format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+    }
+}
+
+/// A count with blanks between thousands.
+pub fn show_count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (ix, digit) in digits.chars().enumerate() {
+        if ix > 0 && (digits.len() - ix).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// One thing or several.
+pub fn plural(n: u64, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{} {one}s", show_count(n)) }
+}
+
+/// Rows of cells as aligned columns. The first column is flush left, the others flush right.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..n_columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let pad = " ".repeat(widths[column] - cell.chars().count());
+            if column == 0 {
+                line += &format!("{cell}{pad}");
+            } else {
+                line += &format!("  {pad}{cell}");
+            }
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_a_may_be_one_a_list_or_a_range() {
+        assert_eq!(parse_a_values("2.5").unwrap().0, [2.5]);
+        assert_eq!(parse_a_values("0.1, 1,10").unwrap().0, [0.1, 1.0, 10.0]);
+        let range = parse_a_values("1e-2..1e2:5").unwrap().0;
+        for (got, want) in range.iter().zip([0.01, 0.1, 1.0, 10.0, 100.0]) {
+            assert!((got / want - 1.0).abs() < 1e-12);
+        }
+        for bad in ["", "x", "0", "-1", "nan", "inf", "1..2", "2..1:3", "1..2:1", "1..2:x", "1,,2"] {
+            assert!(parse_a_values(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn memory_and_time_take_units() {
+        assert_eq!(parse_memory("4G").unwrap(), 4_000_000_000);
+        assert_eq!(parse_memory("1.5MiB").unwrap(), 1_572_864);
+        assert_eq!(parse_memory("800").unwrap(), 800);
+        assert_eq!(parse_duration("500ms").unwrap(), Duration::from_millis(500));
+        assert_eq!(parse_duration("2m").unwrap(), Duration::from_secs(120));
+        assert_eq!(parse_duration("0.25").unwrap(), Duration::from_millis(250));
+        for bad in ["", "G", "0", "-4G", "4X"] {
+            assert!(parse_memory(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "s", "0s", "-1s", "5 weeks", "1e3s"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        assert_eq!(show_count(7), "7");
+        assert_eq!(show_count(1234), "1,234");
+        assert_eq!(show_count(2_800_000_000_000), "2,800,000,000,000");
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [vec!["a".to_owned(), "1.5".into()], vec!["long".into(), "10".into()]];
+        assert_eq!(columns(&rows), "a     1.5\nlong   10\n");
+    }
+}

@@ -1,0 +1,95 @@
+//! Stops, checkpoints, and outputs that cannot be written.
+
+use crate::support::Folder;
+use std::time::{Duration, Instant};
+
+/// A problem that takes some seconds in a debug build.
+fn slow_problem(folder: &Folder) -> Vec<&'static str> {
+    let rows: String = (0..26).map(|n| format!("{},{}\n", (n * n) % 5, (n * 3 + n / 5) % 5)).collect();
+    folder.write("slow.csv", format!("i,j\n{rows}"));
+    vec!["score", "--model", "i -> k[4] -> j", "--data", "slow.csv", "--json", "--seed", "1", "--max-memory", "8G"]
+}
+
+#[test]
+fn a_time_limit_stops_the_run_with_exit_code_1() {
+    let folder = Folder::new();
+    let args = slow_problem(&folder);
+    let start = Instant::now();
+    let (code, error) = folder.fails(&[&args[..], &["--time-limit", "50ms"]].concat());
+    assert_eq!(code, 1);
+    assert!(error.contains("time limit"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_stop_within_a_second_and_give_their_exit_codes() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let folder = Folder::new();
+        let args = slow_problem(&folder);
+        let mut child = folder
+            .command(&[&args[..], &["-o", "out.json"]].concat())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(150));
+        std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let start = Instant::now();
+        let status = child.wait().unwrap();
+        assert!(start.elapsed() < Duration::from_millis(1500));
+        assert_eq!(status.code(), Some(code));
+        assert_eq!(folder.names(), ["slow.csv"], "nothing is left behind");
+    }
+}
+
+#[test]
+fn a_stopped_run_goes_on_from_its_checkpoint_to_the_same_bytes() {
+    let folder = Folder::new();
+    let args = slow_problem(&folder);
+    let strip = |text: String| -> serde_json::Value {
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["seconds"] = 0.into();
+        value
+    };
+    let whole = strip(folder.ok(&args));
+    let resumable = [&args[..], &["--checkpoint", "run.ck", "--checkpoint-every", "1ms"]].concat();
+    let (code, _) = folder.fails(&[&resumable[..], &["--time-limit", "100ms"]].concat());
+    assert_eq!(code, 1);
+    assert!(folder.names().contains(&"run.ck".to_owned()));
+    // Another problem must not take it up.
+    let (code, error) =
+        folder.fails(&["score", "--model", "i -> k[3] -> j", "--data", "slow.csv", "--checkpoint", "run.ck"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("another model"), "{error}");
+    assert_eq!(strip(folder.ok(&resumable)), whole);
+    assert!(!folder.names().contains(&"run.ck".to_owned()), "a finished run removes its checkpoint");
+}
+
+#[test]
+fn outputs_that_cannot_be_written_fail_before_the_work() {
+    let folder = Folder::new();
+    let args = slow_problem(&folder);
+    for (path, word) in [("missing/out.json", "cannot write"), ("slow.csv", "input"), (".", "folder")] {
+        let start = Instant::now();
+        let (code, error) = folder.fails(&[&args[..], &["-o", path]].concat());
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains(word) && error.lines().count() == 1, "{error}");
+        assert!(start.elapsed() < Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let folder = Folder::new();
+    folder.write("toy.csv", "i,j,count\n0,0,2\n0,1,1\n0,2,1\n1,2,1\n1,3,2\n2,2,1\n2,3,1\n");
+    let output = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(format!(
+            "'{}' enumerate --model 'i -> k[3] -> j' --data toy.csv | head -n 1",
+            env!("CARGO_BIN_EXE_polyurn")
+        ))
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,8 @@
+//! The command line as a process: answers, exit codes, and what bad input gets.
+#![allow(missing_docs)]
+
+mod bad_input;
+mod commands;
+mod contract;
+mod faults;
+mod support;
