@@ -28,7 +28,8 @@ fn list(problem: &Problem<'_>) -> Vec<Listed> {
     let mut listed = Vec::new();
     enumeration
         .run(&Exact::default(), &mut Control::default(), &mut |tensor| {
-            let cells = tensor.occupied.iter().map(|&(cell, n)| (enumeration.cells[cell as usize].clone(), n)).collect();
+            let cells =
+                tensor.occupied.iter().map(|&(cell, n)| (enumeration.cells[cell as usize].clone(), n)).collect();
             listed.push(Listed { ln_pi: tensor.ln_pi, d_ep: tensor.d_ep, cells });
             Ok(())
         })
@@ -54,10 +55,7 @@ fn log_marginal(problem: &Problem<'_>) -> f64 {
 fn the_prior_example_of_the_paper_has_its_seven_scores() {
     let data = "i,j,count\n0,0,2\n0,1,1\n1,1,1\n";
     let consistent = PriorSettings { a: Some(1.0), rate: Some(1.0), ..Default::default() };
-    let quarter = PriorSettings {
-        pseudo_counts: vec![("i".into(), 0.25), ("j".into(), 0.25)],
-        ..consistent.clone()
-    };
+    let quarter = PriorSettings { pseudo_counts: vec![("i".into(), 0.25), ("j".into(), 0.25)], ..consistent.clone() };
     for (model, prior, want, digits) in [
         ("i[2]; j[2]", &consistent, -7.977, 5e-4),
         // The paper prints -8.094; -8.0946 is right (DESIGN.md, section 12, item 10).
@@ -81,7 +79,9 @@ fn the_prior_example_of_the_paper_has_its_seven_scores() {
 
 #[test]
 fn the_missing_entries_of_the_paper_have_their_modes() {
-    for (data, mode) in [("i,j,count\n0,0,3\n0,1,?\n1,0,3\n1,1,3\n", 12), ("i,j,count\n0,0,4\n0,1,?\n1,0,4\n1,1,1\n", 10)] {
+    for (data, mode) in
+        [("i,j,count\n0,0,3\n0,1,?\n1,0,3\n1,1,3\n", 12), ("i,j,count\n0,0,4\n0,1,?\n1,0,4\n1,1,1\n", 10)]
+    {
         for k in 1..=4 {
             let prior = PriorSettings { a: Some(4.0), rate: Some(0.01), ..Default::default() };
             with_problem(&bound(&format!("j[2] -> k[{k}] -> i[2]"), &csv(data)), &prior, |problem| {
@@ -182,11 +182,8 @@ fn random_instance(rng: &mut Random, missing: f64) -> (Dag, Rows, PriorSettings)
             }
         };
         let binding = rows.bind(&dag);
-        let n_paths: f64 = rows
-            .tokens(n_nodes)
-            .iter()
-            .map(|token| completions(&binding.model, token).len() as f64)
-            .product();
+        let n_paths: f64 =
+            rows.tokens(n_nodes).iter().map(|token| completions(&binding.model, token).len() as f64).product();
         if (2.0..4000.0).contains(&n_paths) && is_affordable(&binding, &prior, 1e5) {
             return (dag, rows, prior);
         }

@@ -197,9 +197,8 @@ fn a_cancelled_run_stops_and_a_passed_deadline_stops_it() {
         }
         let runs = each_run(problem, || Control::default().with_deadline(Some(Instant::now())));
         assert!(runs.iter().all(|run| matches!(run, Err(Error::Stopped(Stop::Deadline)))), "{runs:?}");
-        let runs = each_run(problem, || {
-            Control::default().with_deadline(Some(Instant::now() + Duration::from_secs(3600)))
-        });
+        let runs =
+            each_run(problem, || Control::default().with_deadline(Some(Instant::now() + Duration::from_secs(3600))));
         assert!(runs.iter().all(Result::is_ok), "{runs:?}");
     });
     // A long run stops soon after its deadline.

@@ -159,7 +159,10 @@ fn tokens_that_use_a_tied_table_twice_see_their_own_first_use() {
         ("r[2] -> i[3] j[3]; i ~ j", "i,j,count\n0,0,2\n0,2,1\n1,1,2\n,1,1\n"),
         ("r[3] -> i[2] j[2] k[2]; i ~ j ~ k", "i,j,k,count\n0,0,0,2\n0,1,1,1\n1,,1,2\n"),
         // A tied HMM of length 3: transitions twice, emissions three times.
-        ("z1[2] -> z2[2] -> z3[2]; z1 -> x1[2]; z2 -> x2[2]; z3 -> x3[2]; z2 ~ z3; x1 ~ x2 ~ x3", "x1,x2,x3,count\n0,0,1,1\n1,1,0,2\n0,,0,1\n"),
+        (
+            "z1[2] -> z2[2] -> z3[2]; z1 -> x1[2]; z2 -> x2[2]; z3 -> x3[2]; z2 ~ z3; x1 ~ x2 ~ x3",
+            "x1,x2,x3,count\n0,0,1,1\n1,1,0,2\n0,,0,1\n",
+        ),
         ("s[2] -> k1[2] -> r[3] <- k2[2] <- d[2]; k1 ~ k2", "s,d,r,count\n0,1,2,2\n1,1,0,2\n0,0,1,1\n"),
         // Two root nodes that share one urn: with all values seen there is nothing to sum.
         ("x[3]; y[3]; x ~ y; x -> w[2]", "x,y,w,count\n0,0,1,3\n0,2,0,1\n2,,1,1\n"),
@@ -233,8 +236,7 @@ fn unknown_cells_agree_with_the_urn_run_over_all_assignments() {
 /// Tables in which value 0 of `i` never comes with value 1 of `j`.
 fn with_an_impossible_cell() -> PriorSettings {
     let table = |rows: &[&[f64]]| rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>();
-    let given =
-        [("i".to_owned(), table(&[&[0.5, 1.1]])), ("j".to_owned(), table(&[&[0.7, 0.0], &[0.3, 0.9]]))];
+    let given = [("i".to_owned(), table(&[&[0.5, 1.1]])), ("j".to_owned(), table(&[&[0.7, 0.0], &[0.3, 0.9]]))];
     PriorSettings { rate: Some(0.2), ..tables(given.into()) }
 }
 

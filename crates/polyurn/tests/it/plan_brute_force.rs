@@ -115,9 +115,9 @@ impl Instance {
     /// Row (parents in node order, last fastest) and child value of a node in a full assignment.
     fn cell(&self, node: NodeIndex, full: &[u32]) -> (u64, u32) {
         let parents = &self.model.node(node).parents;
-        let row = parents.iter().fold(0u64, |row, &parent| {
-            row * u64::from(self.model.node(parent).size) + u64::from(full[parent.ix()])
-        });
+        let row = parents
+            .iter()
+            .fold(0u64, |row, &parent| row * u64::from(self.model.node(parent).size) + u64::from(full[parent.ix()]));
         (row, full[node.ix()])
     }
 
@@ -181,8 +181,7 @@ fn normalised_rows_give_probabilities_that_add_up_to_one() {
         let seen: Vec<NodeIndex> = model.node_indices().filter(|_| rng.chance(0.5)).collect();
         let plan = Plan::compile(&model, std::slice::from_ref(&seen)).unwrap();
         // All values of the seen nodes; the unseen ones stand at zero here.
-        let token: Vec<Option<u32>> =
-            model.node_indices().map(|node| (!seen.contains(&node)).then_some(0)).collect();
+        let token: Vec<Option<u32>> = model.node_indices().map(|node| (!seen.contains(&node)).then_some(0)).collect();
         let sum: f64 = completions(&model, &token)
             .into_iter()
             .map(|full| {
@@ -316,9 +315,10 @@ fn patterns_that_differ_only_in_dropped_nodes_share_an_elimination() {
         let mut record = vec![MISSING; 41];
         pattern.seen.iter().for_each(|node| record[node.ix()] = rng.value(4));
         let by_class = (0..5).map(|class| {
-            let answers = pattern.seen.iter().map(|node| {
-                weights.weight(model.node(*node).table, u64::from(class), record[node.ix()])
-            });
+            let answers = pattern
+                .seen
+                .iter()
+                .map(|node| weights.weight(model.node(*node).table, u64::from(class), record[node.ix()]));
             weights.weight(TableIndex(0), 0, class) * answers.product::<f64>()
         });
         let want = by_class.sum::<f64>().ln();

@@ -96,11 +96,7 @@ fn hidden_markov_models_have_one_hidden_node_per_column() {
         ],
         CUBE,
     );
-    same(
-        "hmm(2,tied)",
-        &["z1[2] -> z2[2] -> z3[2]; z1 -> a; z2 -> b; z3 -> c; z2 ~ z3; a ~ b ~ c"],
-        CUBE,
-    );
+    same("hmm(2,tied)", &["z1[2] -> z2[2] -> z3[2]; z1 -> a; z2 -> b; z3 -> c; z2 ~ z3; a ~ b ~ c"], CUBE);
     differs("hmm(2,tied)", &["hmm(2)", "z1[2] -> z2[2] -> z3[2]; z1 -> a; z2 -> b; z3 -> c; a ~ b ~ c"], CUBE);
     same("hmm(3,tied)", &["z1[3] -> z2[3]; z1 -> a; z2 -> b; a ~ b"], SQUARE);
     same("hmm(3)", &["z1[3] -> a"], "a,count\nx,2\ny,1\n");
@@ -110,7 +106,11 @@ fn hidden_markov_models_have_one_hidden_node_per_column() {
 fn tensor_trains_have_bonds_between_neighbours() {
     same(
         "tensor-train(2,3)",
-        &["p[2] -> q[3]; p -> a; p q -> b; q -> c", "q[3] -> p[2]; q -> c; q p -> b; a <- p", "a -> p[2] -> q[3] -> c; p q -> b"],
+        &[
+            "p[2] -> q[3]; p -> a; p q -> b; q -> c",
+            "q[3] -> p[2]; q -> c; q p -> b; a <- p",
+            "a -> p[2] -> q[3] -> c; p q -> b",
+        ],
         THREE,
     );
     same("tensor-train(2)", &["p[2] -> q[2]; p -> a; p q -> b; q -> c"], THREE);

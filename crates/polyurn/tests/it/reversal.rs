@@ -1,7 +1,8 @@
 //! Reversing a covered edge changes nothing under a prior from one base measure, and something under any other.
 
 use crate::support::{
-    Dag, Random, Rows, assert_relative, base, bound, csv, is_affordable, name, relative, score, score_bound, settings, tables,
+    Dag, Random, Rows, assert_relative, base, bound, csv, is_affordable, name, relative, score, score_bound, settings,
+    tables,
 };
 use polyurn::prior::PriorSettings;
 use std::collections::BTreeMap;

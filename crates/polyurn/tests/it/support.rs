@@ -293,10 +293,8 @@ pub fn completions(model: &Model, token: &[Option<u32>]) -> Vec<Vec<u32>> {
     let mut all = vec![Vec::new()];
     for (node, value) in model.nodes().iter().zip(token) {
         let values: Vec<u32> = value.map_or_else(|| (0..node.size).collect(), |value| vec![value]);
-        all = all
-            .iter()
-            .flat_map(|head| values.iter().map(move |&value| [head.as_slice(), &[value]].concat()))
-            .collect();
+        all =
+            all.iter().flat_map(|head| values.iter().map(move |&value| [head.as_slice(), &[value]].concat())).collect();
     }
     all
 }

@@ -30,12 +30,16 @@ pub struct Forecast {
 }
 
 /// Layers that are looked at when there are very many records.
-const MAX_LAYERS: usize = 200;
+const MAX_LAYERS: usize = 60;
 /// Orders tried.
 const MAX_ORDERS: usize = 24;
+/// Ways looked at in all, over orders and layers: keeps the forecast of a hopeless problem quick.
+const MAX_LOOKS: usize = 3_000_000;
+/// Numbers of states are cut off here, so that sums of them stay finite.
+const LN_MAX_STATES: f64 = 575.0;
 
 /// Picks the cheapest of several orders. `touches[r]` are the effects of record r's ways; `n_symmetries` is the number of
-/// label permutations. With `keep_all` nothing is forgotten and the order does not matter.
+/// label permutations. Slots that are `kept_to_end` are never forgotten.
 pub fn choose_order(
     model: &Model,
     records: &[Ambiguous],
@@ -44,11 +48,14 @@ pub fn choose_order(
     n_symmetries: f64,
 ) -> (Vec<usize>, Forecast) {
     let counts: Vec<u64> = records.iter().map(|record| record.count).collect();
-    let cost = |order: &[usize]| forecast(order, &counts, touches, kept_to_end, n_symmetries);
-    candidate_orders(model, records)
+    let n_ways: usize = touches.iter().map(Vec::len).sum();
+    let mut orders = candidate_orders(model, records);
+    orders.truncate((MAX_LOOKS / (4 * n_ways)).max(1));
+    let n_layers = (MAX_LOOKS / (orders.len() * n_ways)).clamp(4, MAX_LAYERS);
+    orders
         .into_iter()
         .map(|order| {
-            let forecast = cost(&order);
+            let forecast = forecast(&order, &counts, touches, kept_to_end, n_symmetries, n_layers);
             (order, forecast)
         })
         .min_by(|a, b| a.1.n_transitions.total_cmp(&b.1.n_transitions))
@@ -77,21 +84,23 @@ fn candidate_orders(model: &Model, records: &[Ambiguous]) -> Vec<Vec<usize>> {
     orders
 }
 
-/// Predicts states and transitions for an order.
-pub fn forecast(
+/// Predicts states and transitions for an order, looking at no more than `n_layers` layers.
+fn forecast(
     order: &[usize],
     counts: &[u64],
     touches: &[Vec<Touches>],
     kept_to_end: &[bool],
     n_symmetries: f64,
+    n_layers: usize,
 ) -> Forecast {
     let last = last_touch(order, touches, kept_to_end);
-    let step = order.len().div_ceil(MAX_LAYERS).max(1);
+    let step = order.len().div_ceil(n_layers).max(1);
     let mut forecast = Forecast { n_states: 1.0, n_transitions: 0.0 };
     let mut at = 0;
     while at < order.len() {
         let layer = (at + step - 1).min(order.len() - 1);
-        let n_states = (layer_states(&order[..=layer], counts, touches, &last, layer) / n_symmetries).max(1.0);
+        let ln_states = ln_layer_states(&order[..=layer], counts, touches, &last, layer) - n_symmetries.ln();
+        let n_states = ln_states.clamp(0.0, LN_MAX_STATES).exp();
         forecast.n_states = forecast.n_states.max(n_states);
         let n_steps: f64 =
             order[at..=layer].iter().map(|&record| counts[record] as f64 * touches[record].len() as f64).sum();
@@ -112,8 +121,8 @@ pub fn last_touch(order: &[usize], touches: &[Vec<Touches>], kept_to_end: &[bool
     last
 }
 
-/// Upper bound of the states while the last of these records is being placed.
-fn layer_states(records: &[usize], counts: &[u64], touches: &[Vec<Touches>], last: &[usize], layer: usize) -> f64 {
+/// ln of an upper bound of the states while the last of these records is being placed.
+fn ln_layer_states(records: &[usize], counts: &[u64], touches: &[Vec<Touches>], last: &[usize], layer: usize) -> f64 {
     let mut groups: HashMap<Vec<Touches>, f64> = HashMap::new();
     for &record in records {
         let mut effects: Vec<Touches> = touches[record]
@@ -129,13 +138,14 @@ fn layer_states(records: &[usize], counts: &[u64], touches: &[Vec<Touches>], las
     // In a fixed order, whatever the map's order: the result must not depend on hashing.
     let mut groups: Vec<(Vec<Touches>, f64)> = groups.into_iter().collect();
     groups.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let spread: f64 =
-        groups.iter().map(|(effects, n_tokens)| ln_compositions(*n_tokens, effects.len() as f64)).sum::<f64>().exp();
-    if spread > WORTH_A_BASIS { spread.min(ln_basis_range(&groups).exp()) } else { spread }
+    let ln_spread: f64 =
+        groups.iter().map(|(effects, n_tokens)| ln_compositions(*n_tokens, effects.len() as f64)).sum();
+    if WORTH_A_BASIS.contains(&ln_spread) { ln_spread.min(ln_basis_range(&groups)) } else { ln_spread }
 }
 
-/// Below this the simple bound will do.
-const WORTH_A_BASIS: f64 = 1e4;
+/// ln of the numbers of states for which the better bound is sought: below, the simple one will do; above, the problem is
+/// hopeless anyway. From 1e4 to 1e30.
+const WORTH_A_BASIS: std::ops::Range<f64> = 9.2..69.0;
 /// Largest matrix for which a basis is sought.
 const MAX_BASIS_ENTRIES: usize = 2_000_000;
 

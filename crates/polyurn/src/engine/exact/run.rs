@@ -1,7 +1,7 @@
 //! Running a compiled program: cost check, the loop over tokens, checkpoints, unknown cells.
 
 use super::layer::{Digit, Layer};
-use super::program::{CertainTouch, Goal, Program, UnknownStep, forecast_with_unknown};
+use super::program::{CertainTouch, CompiledWay, Goal, Program, UnknownStep, forecast_with_unknown};
 use super::tail::{ln_totals, ways_are_disjoint};
 use crate::control::Control;
 use crate::engine::Problem;
@@ -236,7 +236,7 @@ impl Job<'_, '_> {
 
     fn place<D: Digit>(
         &self,
-        ways: &[super::program::CompiledWay],
+        ways: &[CompiledWay],
         forget: &[u32],
         layer: &Layer<D>,
         next: &mut Layer<D>,
@@ -331,19 +331,24 @@ impl Job<'_, '_> {
         Ok(UnknownTotals { ln_p_sequence, max_states })
     }
 
-    /// Tells runs of different problems apart, so that a checkpoint is not taken up by another one.
+    /// Tells runs of different problems apart, so that a checkpoint is not taken up by another one: everything that a
+    /// state means and everything that is still to be done to it.
     fn fingerprint(&self) -> (u64, u64, u64) {
-        let closed = self.program.closed_form.ln().value().to_bits();
-        let mut shape = 0xcbf2_9ce4_8422_2325u64;
-        let mut mix = |word: u64| shape = (shape ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        for step in &self.program.steps {
-            mix(step.count);
-            for way in &step.ways {
-                way.factors.iter().for_each(|factor| mix(factor.offset.to_bits() ^ u64::from(factor.register)));
-                way.increments.iter().for_each(|&(register, n)| mix(u64::from(register) << 32 | u64::from(n)));
-            }
+        let program = self.program;
+        let mut mix = Mixer(0xcbf2_9ce4_8422_2325);
+        for step in &program.steps {
+            mix.word(step.count);
+            step.forget.iter().for_each(|&register| mix.word(u64::from(register)));
+            step.ways.iter().for_each(|way| mix.way(way));
         }
-        (closed, shape, self.program.registers.width as u64)
+        for step in &program.unknown {
+            mix.word(u64::MAX);
+            step.ways.iter().for_each(|way| mix.way(way));
+        }
+        for set in program.classes.iter().flat_map(|class| &class.sets) {
+            mix.word(set.len() as u64);
+        }
+        (program.closed_form.ln().value().to_bits(), mix.0, program.registers.width as u64)
     }
 
     fn save<D: Digit>(&self, layer: &Layer<D>, n_placed: u64) -> Vec<u8> {
@@ -362,6 +367,27 @@ impl Job<'_, '_> {
         }
         let layer = Layer::from_parts(self.program.registers.width, &saved.digits, &saved.weights);
         Ok((layer.ok_or_else(damaged)?, saved.n_placed))
+    }
+}
+
+/// A hash that is the same on every machine and in every version (FNV-1a, word by word).
+struct Mixer(u64);
+
+impl Mixer {
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 ^= self.0 >> 29;
+    }
+
+    fn way(&mut self, way: &CompiledWay) {
+        self.word(way.factors.len() as u64);
+        for factor in &way.factors {
+            self.word(factor.offset.to_bits());
+            self.word(u64::from(factor.register) << 1 | u64::from(factor.divides));
+        }
+        for &(register, n) in &way.increments {
+            self.word(u64::from(register) << 32 | u64::from(n));
+        }
     }
 }
 
