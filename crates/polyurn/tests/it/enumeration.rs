@@ -133,8 +133,11 @@ fn for_tiny_a_the_toy_matrix_sits_on_a_grid_of_step_ln_a() {
     });
 }
 
+/// Tokens by table, values of the parents and value of the child.
+type TableCounts = HashMap<(TableIndex, Vec<u32>, u32), u64>;
+
 /// Counts of every table cell, for tokens given by full assignments.
-fn table_counts(model: &Model, cells: &[(Vec<u32>, u64)]) -> HashMap<(TableIndex, Vec<u32>, u32), u64> {
+fn table_counts(model: &Model, cells: &[(Vec<u32>, u64)]) -> TableCounts {
     let mut counts = HashMap::new();
     for (full, n) in cells {
         for (node, at) in model.nodes().iter().zip(0..) {
@@ -145,12 +148,12 @@ fn table_counts(model: &Model, cells: &[(Vec<u32>, u64)]) -> HashMap<(TableIndex
     counts
 }
 
-fn d_ep(counts: &HashMap<(TableIndex, Vec<u32>, u32), u64>) -> f64 {
+fn d_ep(counts: &TableCounts) -> f64 {
     let rows: BTreeSet<(TableIndex, &Vec<u32>)> = counts.keys().map(|(table, parents, _)| (*table, parents)).collect();
     counts.len() as f64 - rows.len() as f64
 }
 
-fn sum_of_squares(counts: &HashMap<(TableIndex, Vec<u32>, u32), u64>, table: TableIndex) -> f64 {
+fn sum_of_squares(counts: &TableCounts, table: TableIndex) -> f64 {
     counts.iter().filter(|(key, _)| key.0 == table).map(|(_, &n)| (n * n) as f64).sum()
 }
 
@@ -282,7 +285,7 @@ struct Direct {
 fn direct(problem: &Problem<'_>, rows: &Rows) -> Direct {
     let tokens: Vec<Vec<Vec<u32>>> =
         rows.tokens(problem.model.n_nodes()).iter().map(|token| completions(problem.model, token)).collect();
-    let mut all: Vec<(f64, HashMap<(TableIndex, Vec<u32>, u32), u64>)> = Vec::new();
+    let mut all: Vec<(f64, TableCounts)> = Vec::new();
     for_each_assignment(&Urn::new(problem.model, problem.prior), &tokens, 0.0, &mut |ln, urn| {
         let cells: Vec<(Vec<u32>, u64)> = urn.tokens().iter().map(|token| (token.clone(), 1)).collect();
         all.push((ln, table_counts(problem.model, &cells)));
@@ -362,7 +365,7 @@ fn posterior_table_means_equal_averages_over_all_assignments() {
             n += 1;
         });
     }
-    assert!(n_symmetric >= 10 && n_symmetric <= 50 && n_tied >= 5, "{n_symmetric} symmetric, {n_tied} tied");
+    assert!((10..=50).contains(&n_symmetric) && n_tied >= 5, "{n_symmetric} symmetric, {n_tied} tied");
 }
 
 #[test]
@@ -375,7 +378,7 @@ fn posterior_table_means_are_averaged_over_exchangeable_labels() {
     };
     let data = csv(&rows.csv());
     let text = "n0[2]; n1[3]; n2[3]; n3[2]; n0 -> n1; n1 -> n2; n0 -> n3";
-    let third = |weight: f64| vec![1.0, 1.0, weight].iter().map(|&w| w * 0.4).collect::<Vec<f64>>();
+    let third = |weight: f64| [1.0, 1.0, weight].map(|w| w * 0.4).to_vec();
     let marginals = BTreeMap::from([("n1".to_owned(), third(2.5)), ("n2".to_owned(), vec![0.2, 0.3, 0.9])]);
     let lopsided = PriorSettings {
         spec: polyurn::prior::PriorSpec::Base { alpha: None, marginals: Some(marginals), size: Some(1.4) },

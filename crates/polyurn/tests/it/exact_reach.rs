@@ -340,17 +340,22 @@ fn a_checkpoint_taken_up_by_another_run_is_refused_or_leads_to_the_right_answer(
                 Exact::default().ln_p_sequence(problem, control).unwrap()
             })
         };
-        let mut saved = kept(evidence_run).1;
-        saved.extend(variants.iter().flat_map(|rows| kept(|control| run(rows, control).unwrap()).1));
+        // Each state with what it was saved by: evidence, posterior, or totals with this unknown cell.
+        let mut saved: Vec<(String, Vec<u8>)> =
+            kept(evidence_run).1.into_iter().map(|state| ("evidence".into(), state)).collect();
+        for rows in &variants {
+            let states = kept(|control| run(rows, control).unwrap()).1;
+            saved.extend(states.into_iter().map(|state| (format!("unknown {:?}", rows.unknown), state)));
+        }
         for rows in &variants {
             let want = run(rows, &mut Control::default()).unwrap();
-            for state in &saved {
+            for (by, state) in &saved {
                 match run(rows, &mut resumed(state)) {
                     Err(Error::Checkpoint(_)) => n_refused += 1,
                     Err(other) => panic!("{other}"),
                     Ok(found) => {
                         n_right += 1;
-                        let what = format!("{round}: unknown {:?} of\n{}", rows.unknown, rows.csv());
+                        let what = format!("{round}: saved by {by}, taken up by\n{}", rows.csv());
                         found.iter().zip(&want).for_each(|(&got, &want)| assert_log(&what, got, want, 1e-12));
                     }
                 }

@@ -4,7 +4,7 @@ use crate::support::{Dag, Random, Rows, assert_log, base, bound, completions, cs
 use polyurn::control::Control;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::{Exact, TotalsRange};
-use polyurn::evidence::{evidence, totals};
+use polyurn::evidence::{TotalProbability, evidence, totals};
 use polyurn::graph::Binding;
 use polyurn::math::log_sum_exp;
 use polyurn::prior::{PriorSettings, TiedPrior};
@@ -281,5 +281,43 @@ fn impossible_seen_cells_make_every_total_impossible() {
         let found = totals(problem, &Exact::default(), range, &mut Control::default()).unwrap();
         let found: Vec<(u64, f64)> = found.iter().map(|entry| (entry.tokens, entry.log_joint)).collect();
         assert_eq!(found, [2, 3, 4, 5].map(|total| (total, f64::NEG_INFINITY)));
+    });
+}
+
+/// The share of the probability that the automatic list of totals leaves out, next to a list of `n_more` totals.
+fn left_out_by_auto(problem: &Problem<'_>, n_more: u64) -> f64 {
+    let run = |range| totals(problem, &Exact::default(), range, &mut Control::default()).unwrap();
+    let n_seen = problem.counts.n_tokens;
+    let (auto, all) = (run(TotalsRange::Auto), run(TotalsRange::Between(n_seen, n_seen + n_more)));
+    assert!(auto.iter().zip(n_seen..).all(|(entry, tokens)| entry.tokens == tokens), "no gaps");
+    let sum = |list: &[TotalProbability]| log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
+    -(sum(&auto) - sum(&all)).exp_m1()
+}
+
+#[test]
+fn automatic_totals_stop_only_where_the_tail_is_below_1e_minus_12() {
+    for k in [1, 2] {
+        for (count, a) in [(2, 2.0), (3, 1e-2), (5, 1e-4), (6, 1e-8)] {
+            let data = format!("i,j,count\n0,0,{count}\n1,0,{}\n1,1,{count}\n0,1,?\n", count + 1);
+            let prior = PriorSettings { rate: Some(0.2), ..settings(a) };
+            with_problem(&bound(&format!("k[{k}] -> i[2] j[2]"), &csv(&data)), &prior, |problem| {
+                let left_out = left_out_by_auto(problem, 250);
+                // A little above 1e-12 for the rounding of the two sums.
+                assert!(left_out <= 1.1e-12, "K {k}, a {a}, count {count}: {left_out:.1e} is left out");
+            });
+        }
+    }
+}
+
+#[test]
+fn automatic_totals_do_not_stop_before_a_second_peak() {
+    // The root's tiny pseudo-counts send all tokens to one of two clusters. In the first, the unknown value hardly ever
+    // occurs; in the second it has nine tokens in ten. Twenty tokens of the other value speak for the first cluster, 1 to
+    // 1e-20, unless there are some 160 unknown tokens: those totals together have more than half of the probability.
+    let given = [("k".to_owned(), vec![vec![1e-40, 1e-40]]), ("x".to_owned(), vec![vec![1e9, 1e-11], vec![1e8, 9e8]])];
+    let prior = PriorSettings { rate: Some(0.01), ..tables(given.into()) };
+    with_problem(&bound("k[2] -> x[2]", &csv("x,count\n0,20\n1,?\n")), &prior, |problem| {
+        let left_out = left_out_by_auto(problem, 1200);
+        assert!(left_out <= 1.1e-12, "{left_out:.1e} is left out");
     });
 }

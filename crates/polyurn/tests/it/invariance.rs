@@ -164,7 +164,7 @@ fn the_labels_of_seen_values_do_not_matter_when_the_prior_moves_with_them() {
 #[test]
 fn the_labels_of_hidden_values_do_not_matter_when_the_prior_moves_with_them() {
     let mut n_hidden = 0;
-    each_instance(206, 60, |rng, instance| {
+    each_instance(206, 60, |_, instance| {
         let seen: BTreeSet<usize> = instance.rows.columns.iter().copied().collect();
         let values: Vec<Vec<u32>> = (0..instance.dag.n_nodes())
             .map(|node| {
@@ -176,7 +176,6 @@ fn the_labels_of_hidden_values_do_not_matter_when_the_prior_moves_with_them() {
                 map
             })
             .collect();
-        let _ = rng;
         let alpha = instance.relabelled_alpha(&values);
         instance.check("hidden labels permuted", &instance.dag, &instance.rows, &alpha);
     });

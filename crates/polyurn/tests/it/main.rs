@@ -6,6 +6,7 @@ mod enumeration;
 mod exact_reach;
 mod independent_reference;
 mod invariance;
+mod large_tables;
 mod limits;
 mod plan_brute_force;
 mod presets;

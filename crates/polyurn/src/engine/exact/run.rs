@@ -341,7 +341,7 @@ impl Job<'_, '_> {
             step.forget.iter().for_each(|&register| mix.word(u64::from(register)));
             step.ways.iter().for_each(|way| mix.way(way));
         }
-        for step in &program.unknown {
+        if let Some(step) = &program.unknown {
             mix.word(u64::MAX);
             step.ways.iter().for_each(|way| mix.way(way));
         }
