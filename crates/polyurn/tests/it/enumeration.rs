@@ -400,3 +400,26 @@ fn posterior_table_means_are_averaged_over_exchangeable_labels() {
     let text = "n0[2]; n1[2]; n2[3]; n3[3]; n0 -> n1; n0 -> n2; n1 -> n3; n2 ~ n3";
     with_problem(&bound(text, &csv(&rows.csv())), &settings(1.3), |problem| check_posterior(text, problem, &rows));
 }
+
+/// The paper's missing-cell example without a bound on the totals: the list must reach into the tail, in closed form for
+/// one class, where the convolution of several classes has nothing to do.
+#[test]
+fn totals_go_on_until_the_tail_is_negligible() {
+    let data = csv("i,j,count\n0,0,3\n0,1,?\n1,0,3\n1,1,3\n");
+    let prior = PriorSettings { a: Some(4.0), rate: Some(0.01), ..Default::default() };
+    for n_classes in 1..=3 {
+        with_problem(&bound(&format!("i -> k[{n_classes}] -> j"), &data), &prior, |problem| {
+            let list = totals(problem, &Exact::default(), TotalsRange::Auto, &mut Control::default()).unwrap();
+            assert!(list.windows(2).all(|pair| pair[1].tokens == pair[0].tokens + 1 && pair[1].log_joint.is_finite()));
+            let last = list.last().unwrap();
+            let all = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
+            // Far out, terms fall by a factor of at least 1.01 each, so the rest is below 1/0.01 times the last one.
+            assert!(last.log_joint + 100f64.ln() < all + 1e-12f64.ln(), "K = {n_classes}: {last:?}");
+            if n_classes == 1 {
+                // Independence: rows 3 + m and 6, columns 6 and 3 + m, pseudo-counts 2 each; summed with mpmath over
+                // totals up to 6000.
+                assert_relative("K = 1", all, -15.198_162_941_568_948, 1e-12);
+            }
+        });
+    }
+}

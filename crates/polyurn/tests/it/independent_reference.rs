@@ -321,3 +321,30 @@ fn automatic_totals_do_not_stop_before_a_second_peak() {
         assert!(left_out <= 1.1e-12, "{left_out:.1e} is left out");
     });
 }
+
+#[test]
+fn the_probability_of_a_total_does_not_depend_on_the_range_asked_for() {
+    let data = "i,j,count\n0,0,2\n1,0,1\n1,1,3\n0,1,?\n";
+    let two = format!("{data}1,3,?\n");
+    for model in ["k[2] -> i[2] j[4]", "k[3] -> i[20] j[50]", "i[2] -> j[4]"] {
+        for data in [data, &two] {
+            for (a, rate) in [(1e-12, 0.3), (0.5, 0.01), (1e4, 5.0), (1e9, 1e6)] {
+                let prior = PriorSettings { rate: Some(rate), ..settings(a) };
+                with_problem(&bound(model, &csv(data)), &prior, |problem| {
+                    let run = |low, high| {
+                        let range = TotalsRange::Between(low, high);
+                        totals(problem, &Exact::default(), range, &mut Control::default()).unwrap()
+                    };
+                    let long = run(6, if data == two { 36 } else { 306 });
+                    for (low, high) in [(6, 6), (6, 9), (9, 9), (30, 31)] {
+                        for entry in run(low, high) {
+                            let what = format!("{model}, a {a}, {low}..{high}, total {}", entry.tokens);
+                            assert_log(&what, entry.log_joint, long[entry.tokens as usize - 6].log_joint, 1e-10);
+                        }
+                    }
+                    assert!(long.iter().all(|entry| entry.log_joint.is_finite()), "{model}, a {a}: {long:?}");
+                });
+            }
+        }
+    }
+}

@@ -14,8 +14,12 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::math::{Double, Scaled, ln_factorial};
 
-/// True when every register is touched by at most one way.
+/// True when there are several ways and every register is touched by at most one of them. A single way never makes more
+/// states, so it needs no convolution.
 pub fn ways_are_disjoint(ways: &[CompiledWay]) -> bool {
+    if ways.len() < 2 {
+        return false;
+    }
     let mut registers: Vec<u32> =
         ways.iter().flat_map(|way| way.increments.iter().map(|&(register, _)| register)).collect();
     let n_touches = registers.len();
@@ -25,6 +29,8 @@ pub fn ways_are_disjoint(ways: &[CompiledWay]) -> bool {
 }
 
 /// ln of the probability of the layer's states followed by m tokens, m = 0..=n_max, up to factors that are certain.
+/// `None` when a coefficient underflows: they are of moderate size where ways compete for tokens by counts of their own,
+/// which is what makes ways disjoint, but a prior with extreme pseudo-counts could do it.
 ///
 /// # Errors
 /// When the run was stopped.
@@ -33,7 +39,7 @@ pub fn ln_totals<D: Digit>(
     layer: &Layer<D>,
     n_max: usize,
     control: &mut Control<'_>,
-) -> Result<Vec<Double>> {
+) -> Result<Option<Vec<Double>>> {
     let mut states: Vec<usize> = (0..layer.len()).collect();
     states.sort_by(|&a, &b| {
         let key = |ix: usize| ways.iter().flat_map(move |way| registers_of(way, layer.state(ix)));
@@ -41,12 +47,11 @@ pub fn ln_totals<D: Digit>(
     });
     let tail = Tail { ways, layer, n_max };
     let series = tail.sum(0, &states, control)?;
-    Ok(series
-        .values
-        .iter()
-        .zip(0u64..)
-        .map(|(&value, m)| ln_factorial(m) + Double::from(series.ln_scale) + Double::from(value.ln()))
-        .collect())
+    if series.values.iter().any(|&value| value < f64::MIN_POSITIVE) {
+        return Ok(None);
+    }
+    let entry = |(&value, m): (&f64, u64)| ln_factorial(m) + Double::from(series.ln_scale) + Double::from(value.ln());
+    Ok(Some(series.values.iter().zip(0u64..).map(entry).collect()))
 }
 
 fn registers_of<'w, D: Digit>(way: &'w CompiledWay, state: &'w [D]) -> impl Iterator<Item = D> + 'w {
