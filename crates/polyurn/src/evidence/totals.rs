@@ -6,6 +6,7 @@ use crate::engine::Problem;
 use crate::engine::exact::{Exact, TotalsRange};
 use crate::error::{Error, Result};
 use crate::math::{Double, ln_factorial, log_sum_exp};
+use crate::prior::GammaTotal;
 use serde::Serialize;
 
 /// The joint probability of the seen cells and one total.
@@ -47,7 +48,7 @@ pub fn totals(
         }
         TotalsRange::Between(low, high) => (low, Some(high)),
     };
-    let mut tail = Tail { rate: total.rate, log_joints: Vec::new() };
+    let mut tail = Tail { total, n_seen, log_joints: Vec::new() };
     let wants_more = |entries: &[Double]| {
         let n_unknown = entries.len() as u64 - 1;
         tail.log_joints.push(log_joint(n_unknown, entries[n_unknown as usize]));
@@ -67,21 +68,40 @@ pub fn totals(
 /// Decides when the totals not listed can be left out.
 ///
 /// With q(m) the probability that the next token falls into an unknown cell too, neighbouring terms have the ratio
-/// (shape + n + m)/(m + 1) q(m) / (1 + rate). As m grows this tends to at most 1/(1 + rate), from above while the terms
-/// rise or from below after their peak, so past the peak the tail is a geometric series with the larger of the current
-/// and the limiting ratio.
+/// (shape + n + m)/(m + 1) q(m)/(1 + rate). As q is at most 1, the tail is at most the last term times the sum of the
+/// products of these ratios without q: a bound that no second peak can break.
 struct Tail {
-    rate: f64,
+    total: GammaTotal,
+    n_seen: u64,
     log_joints: Vec<f64>,
 }
 
 impl Tail {
     fn is_negligible(&self) -> bool {
-        let [.., before, last] = self.log_joints[..] else { return false };
+        let Some(&last) = self.log_joints.last() else { return false };
         if last == f64::NEG_INFINITY {
             return true;
         }
-        let ratio = (last - before).exp().max(1.0 / (1.0 + self.rate));
-        ratio < 1.0 && last + (ratio / (1.0 - ratio)).ln() < log_sum_exp(&self.log_joints) + TAIL.ln()
+        let n_unknown = self.log_joints.len() - 1;
+        let room = (log_sum_exp(&self.log_joints) + TAIL.ln() - last).exp();
+        let start = self.total.shape + (self.n_seen as f64);
+        let (mut term, mut sum) = (1.0, 0.0);
+        for m in n_unknown.. {
+            let ratio = (start + m as f64) / (m as f64 + 1.0) / (1.0 + self.total.rate);
+            term *= ratio;
+            sum += term;
+            if sum > room {
+                return false;
+            }
+            // Ratios only fall from here (or tend to 1/(1 + rate) from below), so the rest is a geometric series.
+            let bound = ratio.max(1.0 / (1.0 + self.total.rate));
+            if bound < 1.0 && sum + term * bound / (1.0 - bound) <= room {
+                return true;
+            }
+            if term < 1e-300 {
+                return true;
+            }
+        }
+        unreachable!("the sum either converges or exceeds any room")
     }
 }

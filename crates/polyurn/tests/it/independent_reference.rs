@@ -335,8 +335,9 @@ fn the_probability_of_a_total_does_not_depend_on_the_range_asked_for() {
                         let range = TotalsRange::Between(low, high);
                         totals(problem, &Exact::default(), range, &mut Control::default()).unwrap()
                     };
-                    let long = run(6, if data == two { 36 } else { 306 });
-                    for (low, high) in [(6, 6), (6, 9), (9, 9), (30, 31)] {
+                    // Two unknown cells are followed state by state, so their totals cannot reach as far.
+                    let long = run(6, if data == two { 20 } else { 306 });
+                    for (low, high) in [(6, 6), (6, 9), (9, 9), (18, 19)] {
                         for entry in run(low, high) {
                             let what = format!("{model}, a {a}, {low}..{high}, total {}", entry.tokens);
                             assert_log(&what, entry.log_joint, long[entry.tokens as usize - 6].log_joint, 1e-10);

@@ -272,37 +272,35 @@ impl Job<'_, '_> {
     ) -> Result<UnknownTotals> {
         let unknown = self.program.unknown.as_ref().expect("a problem with unknown cells");
         let (layer, max_states) = self.seen_tokens::<D>(control)?;
-        let mut n_asked = 0;
-        if ways_are_disjoint(&unknown.ways)
-            && let Some(ln_p_sequence) = self.unknown_at_once(unknown, &layer, &mut n_asked, wants_more, control)?
-        {
+        if ways_are_disjoint(&unknown.ways) {
+            let ln_p_sequence = self.unknown_at_once(unknown, &layer, wants_more, control)?;
             return Ok(UnknownTotals { ln_p_sequence, max_states });
         }
-        self.unknown_one_by_one(unknown, layer, max_states, n_asked, wants_more, control)
+        self.unknown_one_by_one(unknown, layer, max_states, wants_more, control)
     }
 
-    /// Totals by convolution, twice as many each time until no more are wanted. `None` when that underflows.
+    /// Totals by convolution, twice as many each time until no more are wanted.
     fn unknown_at_once<D: Digit>(
         &self,
         unknown: &UnknownStep,
         layer: &Layer<D>,
-        n_asked: &mut usize,
         wants_more: &mut dyn FnMut(&[Double]) -> bool,
         control: &mut Control<'_>,
-    ) -> Result<Option<Vec<Double>>> {
+    ) -> Result<Vec<Double>> {
+        let mut n_asked = 0;
         let mut n_max = 32;
         loop {
-            let Some(mut entries) = ln_totals(&unknown.ways, layer, n_max, control)? else { return Ok(None) };
+            let mut entries = ln_totals(&unknown.ways, layer, n_max, control)?;
             let mut certain = self.program.closed_form.clone();
             for (entry, m) in entries.iter_mut().zip(0u64..) {
                 *entry = *entry + certain.ln();
                 multiply_certain(&unknown.certain, m, &mut certain);
             }
-            while *n_asked < entries.len() {
-                *n_asked += 1;
-                if !wants_more(&entries[..*n_asked]) {
-                    entries.truncate(*n_asked);
-                    return Ok(Some(entries));
+            while n_asked < entries.len() {
+                n_asked += 1;
+                if !wants_more(&entries[..n_asked]) {
+                    entries.truncate(n_asked);
+                    return Ok(entries);
                 }
             }
             n_max *= 2;
@@ -314,7 +312,6 @@ impl Job<'_, '_> {
         unknown: &UnknownStep,
         mut layer: Layer<D>,
         mut max_states: usize,
-        n_asked: usize,
         wants_more: &mut dyn FnMut(&[Double]) -> bool,
         control: &mut Control<'_>,
     ) -> Result<UnknownTotals> {
@@ -322,8 +319,7 @@ impl Job<'_, '_> {
         let mut certain = self.program.closed_form.clone();
         let mut ln_p_sequence = vec![certain.ln() + Double::from(layer.total().ln())];
         for m in 0u64.. {
-            // Entries that were asked about before are known to be followed by more.
-            if ln_p_sequence.len() > n_asked && !wants_more(&ln_p_sequence) {
+            if !wants_more(&ln_p_sequence) {
                 break;
             }
             multiply_certain(&unknown.certain, m, &mut certain);
