@@ -45,7 +45,7 @@ fn run(name: &str, text: &str, format: Format) -> polyurn::Result<()> {
         let n_lines = text.bytes().filter(|&byte| byte == b'\n').count();
         best.0 = best.0.min(start.elapsed().as_secs_f64());
         let start = Instant::now();
-        let dataset = read_from(text.as_bytes(), name, format, &Default::default())?;
+        let dataset = read_from(text.as_bytes(), name, format)?;
         best.1 = best.1.min(start.elapsed().as_secs_f64());
         assert!(dataset.n_rows() <= n_lines);
     }

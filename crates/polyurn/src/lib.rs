@@ -3,7 +3,6 @@
 //!
 //! ```
 //! use polyurn::control::Control;
-//! use polyurn::counts::{Cell, DatasetBuilder, RowCount};
 //! use polyurn::engine::{Problem, exact::Exact};
 //! use polyurn::evidence::evidence;
 //! use polyurn::graph::{BindOptions, ModelSource, bind};
@@ -14,7 +13,6 @@
 //!     "hair,eye,count\nblack,brown,4\nblack,blue,1\nfair,blue,5\n".as_bytes(),
 //!     "inline",
 //!     polyurn::io::Format::Csv,
-//!     &Default::default(),
 //! )?;
 //! let model = ModelSource::parse("class[2] -> hair eye")?;
 //! let bound = bind(&model, &data, BindOptions::default())?;

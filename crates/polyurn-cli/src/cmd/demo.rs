@@ -108,7 +108,7 @@ struct Comparison<'t> {
 
 impl<'t> Comparison<'t> {
     fn new(table: &'t Table, a: f64, n_threads: usize) -> Result<Self> {
-        let data = read_from(table.data.as_bytes(), "built-in table", Format::Csv, &Default::default())?;
+        let data = read_from(table.data.as_bytes(), "built-in table", Format::Csv)?;
         let scored: Vec<Scored> = parallel::map(table.models, n_threads, |(model, _)| score(model, &data, a))
             .into_iter()
             .collect::<Result<_>>()?;

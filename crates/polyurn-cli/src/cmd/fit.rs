@@ -77,7 +77,13 @@ impl Fit<'_, '_> {
 
     fn json(&self, output: &Output) -> Value {
         let model = self.problem.model;
-        let squares = self.posterior.table_sum_of_squares();
+        let squares: Map<String, Value> = self
+            .posterior
+            .table_sum_of_squares()
+            .into_iter()
+            .zip(model.tables())
+            .map(|(sum, table)| (model.node(table.members[0]).name.clone(), sum.into()))
+            .collect();
         let tables: Vec<Value> = self
             .tables
             .iter()
@@ -106,7 +112,6 @@ impl Fit<'_, '_> {
                     "node": model.node(member).name,
                     "tied": model.tables()[table.table.ix()].members[1..]
                         .iter().map(|&node| &model.node(node).name).collect::<Vec<_>>(),
-                    "sum_of_squares": squares[table.table.ix()],
                     "rows": rows,
                 })
             })
@@ -122,7 +127,7 @@ impl Fit<'_, '_> {
             "kl_divergence": null,
             "iterations": null,
             "converged": true,
-            "d_ep": self.posterior.d_ep(),
+            "posterior": { "d_ep": self.posterior.d_ep(), "table_sum_of_squares": squares },
             "states": self.posterior.n_states(),
             "intensity": { "shape": self.intensity.0, "rate": self.intensity.1, "mean": self.intensity.0 / self.intensity.1 },
             "tables": tables,

@@ -129,7 +129,7 @@ impl Job<'_> {
 
     fn why(&self, problem: &Problem<'_>, exact: &Exact, has_unseen: bool) -> Result<String> {
         if !has_unseen && problem.counts.unknown.is_empty() {
-            return Ok("nothing is unseen, so the evidence has a closed form".into());
+            return Ok("nothing has to be summed out: the evidence has a closed form".into());
         }
         if self.args.method == ScoreMethod::Exact {
             return Ok("asked for".into());

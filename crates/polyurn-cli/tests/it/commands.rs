@@ -129,7 +129,7 @@ fn fit_gives_posterior_means_with_labels() {
     assert_close(&mood["rows"][1]["mean"][0], 7.0 / 9.0, 1e-12);
     // Beta(7, 2): variance 14/(81 * 10).
     assert_close(&mood["rows"][1]["sd"][0], (14.0f64 / 810.0).sqrt(), 1e-12);
-    assert_close(&fit["d_ep"], 2.0, 1e-12);
+    assert_close(&fit["posterior"]["d_ep"], 2.0, 1e-12);
     assert!(folder.ok(&["fit", "--method", "exact", "--model", "weather -> mood", "--data", "x.csv"]).contains("rain"));
 }
 

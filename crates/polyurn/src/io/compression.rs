@@ -272,8 +272,7 @@ mod tests {
     fn the_message_names_the_file() {
         let packed = gzip(b"a,count\nx,3\n");
         let cut = &packed[..packed.len() - 9];
-        let options = super::super::ReadOptions::default();
-        let error = super::super::read_from(cut, "cut.csv.gz", super::super::Format::Csv, &options).unwrap_err();
+        let error = super::super::read_from(cut, "cut.csv.gz", super::super::Format::Csv).unwrap_err();
         assert!(error.to_string().starts_with("cut.csv.gz: the gzip data are cut short"), "{error}");
     }
 

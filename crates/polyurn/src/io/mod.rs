@@ -163,14 +163,14 @@ pub fn read_with_origin(path: &Path, options: &ReadOptions) -> Result<(Dataset, 
 /// ```
 /// use polyurn::io::{Format, ReadOptions, read_from};
 /// let text = "animal,colour,count\ncat,black,3\ndog,,1\n";
-/// let dataset = read_from(text.as_bytes(), "pets", Format::Csv, &ReadOptions::default())?;
+/// let dataset = read_from(text.as_bytes(), "pets", Format::Csv)?;
 /// assert_eq!(dataset.n_tokens(), Some(4));
 /// # Ok::<(), polyurn::Error>(())
 /// ```
 ///
 /// # Errors
 /// As for [`read`].
-pub fn read_from(input: impl BufRead, source: &str, format: Format, _options: &ReadOptions) -> Result<Dataset> {
+pub fn read_from(input: impl BufRead, source: &str, format: Format) -> Result<Dataset> {
     read_stream(input, source, format).map(|(dataset, _)| dataset)
 }
 
@@ -323,7 +323,7 @@ mod tests {
         #[test]
         fn no_reader_panics_and_every_message_is_one_line(bytes in nearly_a_file()) {
             for format in Format::ALL {
-                match read_from(bytes.as_slice(), "test", format, &ReadOptions::default()) {
+                match read_from(bytes.as_slice(), "test", format) {
                     Ok(dataset) => {
                         prop_assert!(dataset.values.iter().all(|column| column.len() == dataset.counts.len()));
                         prop_assert!(dataset.n_tokens().is_some());

@@ -166,7 +166,7 @@ impl<S: AsRef<str>> AsRef<str> for Field<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Format, ReadOptions, read_from};
+    use super::super::{Format, read_from};
     use super::*;
     use proptest::prelude::*;
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn read_back(bytes: &[u8]) -> Dataset {
-        read_from(bytes, "out.csv", Format::Csv, &ReadOptions::default()).unwrap()
+        read_from(bytes, "out.csv", Format::Csv).unwrap()
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn axes_without_names_get_some() {
-        let dataset = read_from(&b"1 3 2\n"[..], "t.tns", Format::Tns, &ReadOptions::default()).unwrap();
+        let dataset = read_from(&b"1 3 2\n"[..], "t.tns", Format::Tns).unwrap();
         let mut out = Vec::new();
         write_dataset_csv(&mut out, target(), &dataset).unwrap();
         assert_eq!(out, b"i1,i2,count\n1,3,2\n");

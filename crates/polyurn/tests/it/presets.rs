@@ -190,7 +190,7 @@ fn a_four_cycle_is_triangulated_and_the_added_edge_reported() {
 #[test]
 fn presets_bind_to_axes_without_names_in_order() {
     let tns = "1 1 1 2\n1 2 2 1\n2 3 1 2\n3 1 2 1\n";
-    let data = read_from(tns.as_bytes(), "test.tns", Format::Tns, &Default::default()).unwrap();
+    let data = read_from(tns.as_bytes(), "test.tns", Format::Tns).unwrap();
     for preset in ["tensor-train(2,3)", "scpf(2)", "cp(2)", "einsum: ip,jpq,kq->ijk; p[2]; q[3]"] {
         let binding = bind(&ModelSource::parse(preset).unwrap(), &data, BindOptions::default()).unwrap();
         // THREE has the same counts under the same order of labels.

@@ -12,7 +12,7 @@ use polyurn::{Purpose, Seed, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub fn csv(text: &str) -> Dataset {
-    read_from(text.as_bytes(), "test.csv", Format::Csv, &Default::default()).unwrap()
+    read_from(text.as_bytes(), "test.csv", Format::Csv).unwrap()
 }
 
 pub fn bound(model: &str, data: &Dataset) -> Binding {
