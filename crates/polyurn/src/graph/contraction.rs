@@ -9,8 +9,10 @@
 //! letter that appears first in the text. Sizes have no say in the triangulation (equal fill goes to the clique with
 //! fewer seen letters), so the graph is a function of the factors alone.
 
-use super::parse::{GraphBuilder, Named, Statement, first_repeated, free_name, listed, parse_statements, shown};
+use super::names::{first_repeated, free_name, listed, shown};
+use super::parse::GraphBuilder;
 use super::spec::{ModelSpec, NodeSpec};
+use super::statement::{Named, Statement, parse_statements};
 use super::triangulate::Undirected;
 use crate::error::{Error, Result};
 use std::ops::Range;

@@ -4,10 +4,13 @@
 mod bind;
 mod contraction;
 mod dot;
+mod lexer;
 mod model;
+mod names;
 mod parse;
 mod preset;
 mod spec;
+mod statement;
 mod triangulate;
 
 pub use bind::{BindOptions, Binding, SeenNode, bind, bind_without_data};

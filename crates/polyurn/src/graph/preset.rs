@@ -5,7 +5,9 @@
 //! argument carry the same [`span`](super::NodeSpec::span), so that a choice of sizes (`hmm(1..4)`) can be made once
 //! for all of them.
 
-use super::parse::{MAX_EDGES, first_repeated, free_name, listed, parse_sizes, shown, trimmed};
+use super::lexer::{parse_sizes, trimmed};
+use super::names::{first_repeated, free_name, listed, shown};
+use super::parse::MAX_EDGES;
 use super::spec::{ModelSpec, NodeSpec, Size};
 use crate::error::{Error, Result};
 use hashbrown::HashSet;
