@@ -358,6 +358,9 @@ impl Info<'_> {
         match &self.cost {
             None => String::new(),
             Some(Err(why)) => format!("\ncost             {why}\n"),
+            Some(Ok(cost)) if cost.states > 1e18 => {
+                "\ncost             exact: more than 1e18 states, far beyond any memory limit\n".into()
+            }
             Some(Ok(cost)) => {
                 let fits = if cost.bytes <= self.max_memory as f64 { "fits" } else { "is beyond" };
                 format!(

@@ -9,7 +9,7 @@ use crate::progress::control;
 use crate::text::{columns, plural, show_ln, show_short};
 use polyurn::control::Control;
 use polyurn::engine::Problem;
-use polyurn::engine::exact::{Exact, TotalsRange};
+use polyurn::engine::exact::{Cost, Exact, TotalsRange};
 use polyurn::evidence::{Evidence, TotalProbability, evidence, ln_p_given, totals};
 use polyurn::graph::{Binding, NodeIndex};
 use polyurn::math::log_sum_exp;
@@ -82,7 +82,7 @@ impl Job<'_> {
             parts: None,
             given: None,
             totals: None,
-            why: self.why(&problem, &exact, has_unseen)?,
+            why: String::new(),
             kernel: if has_unseen || !counts.unknown.is_empty() { "state map" } else { "closed form" },
             seconds: 0.0,
             tokens: counts.n_tokens,
@@ -93,7 +93,9 @@ impl Job<'_> {
             score.rate = prior.total(Some(counts.n_tokens))?.rate;
             let given = self.given_nodes(&problem)?;
             let ln_p_given = ln_p_given(&problem, &given)?;
-            let sequence = exact.ln_p_sequence(&problem, control)?.ln_p_sequence;
+            let prepared = exact.prepare(&problem)?;
+            score.why = self.why(has_unseen, prepared.cost());
+            let sequence = prepared.ln_p_sequence(control)?.ln_p_sequence;
             let parts = evidence(&problem, sequence)?;
             score.log_marginal = parts.log_marginal;
             score.given = (!given.is_empty()).then(|| (sequence - ln_p_given).value());
@@ -103,6 +105,7 @@ impl Job<'_> {
                 return Err(Error::Setting("--given: there is no one sequence when some cells are unknown".into()));
             }
             score.rate = prior.total(None)?.rate;
+            score.why = "the posterior of the total is exact".into();
             let list = totals(&problem, &exact, self.args.totals.unwrap_or(TotalsRange::Auto), control)?;
             score.log_marginal = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
             score.totals = Some(list);
@@ -127,15 +130,14 @@ impl Job<'_> {
         self.args.given.iter().map(find).collect()
     }
 
-    fn why(&self, problem: &Problem<'_>, exact: &Exact, has_unseen: bool) -> Result<String> {
-        if !has_unseen && problem.counts.unknown.is_empty() {
-            return Ok("nothing has to be summed out: the evidence has a closed form".into());
+    fn why(&self, has_unseen: bool, cost: Cost) -> String {
+        match self.args.method {
+            _ if !has_unseen => "nothing has to be summed out: the evidence has a closed form".into(),
+            ScoreMethod::Exact => "asked for".into(),
+            ScoreMethod::Auto => {
+                format!("small enough to be exact: at most about {} states foreseen", show_short(cost.states))
+            }
         }
-        if self.args.method == ScoreMethod::Exact {
-            return Ok("asked for".into());
-        }
-        let cost = exact.cost(problem)?;
-        Ok(format!("small enough to be exact: at most about {} states foreseen", show_short(cost.states)))
     }
 
     fn curve(&self, settings: &PriorSettings, values: &[f64], output: &Output) -> std::result::Result<(), Failure> {

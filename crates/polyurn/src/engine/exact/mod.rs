@@ -24,4 +24,4 @@ mod symmetry;
 mod tail;
 
 pub use posterior::{Allocation, CellMean, Posterior, RowMean, TableMeans, posterior};
-pub use run::{Cost, Exact, ExactSequence, TotalsRange, UnknownTotals};
+pub use run::{Cost, Exact, ExactSequence, Prepared, TotalsRange, UnknownTotals};

@@ -71,7 +71,15 @@ impl Exact {
     /// # Errors
     /// When one token can be allocated in more ways than can be listed.
     pub fn cost(&self, problem: &Problem<'_>) -> Result<Cost> {
-        Ok(cost_of(&Program::compile(problem, Goal::Evidence)?, 0))
+        Ok(self.prepare(problem)?.cost())
+    }
+
+    /// Compiles the run, so that its cost can be looked at before it starts.
+    ///
+    /// # Errors
+    /// When one token can be allocated in more ways than can be listed.
+    pub fn prepare<'a>(&self, problem: &Problem<'a>) -> Result<Prepared<'a>> {
+        Ok(Prepared { exact: *self, program: Program::compile(problem, Goal::Evidence)? })
     }
 
     /// ln p(sequence) of the seen records.
@@ -79,18 +87,7 @@ impl Exact {
     /// # Errors
     /// [`Error::TooCostly`] with the forecast when the states would not fit; [`Error::Stopped`] when the run was stopped.
     pub fn ln_p_sequence(&self, problem: &Problem<'_>, control: &mut Control<'_>) -> Result<ExactSequence> {
-        let program = Program::compile(problem, Goal::Evidence)?;
-        if program.impossible {
-            return Ok(ExactSequence { ln_p_sequence: Double::from(f64::NEG_INFINITY), max_states: 0 });
-        }
-        self.check_cost(cost_of(&program, 0))?;
-        let job = Job { program: &program, max_memory: self.max_memory };
-        let (total, max_states) = match digit_size(program.max_register) {
-            DigitSize::One => job.evidence::<u8>(control)?,
-            DigitSize::Two => job.evidence::<u16>(control)?,
-            DigitSize::Four => job.evidence::<u32>(control)?,
-        };
-        Ok(ExactSequence { ln_p_sequence: program.closed_form.ln() + Double::from(total.ln()), max_states })
+        self.prepare(problem)?.ln_p_sequence(control)
     }
 
     /// ln p(sequence) with 0, 1, 2, .. further tokens in the unknown cells. `wants_more(entries)` is asked after each
@@ -105,19 +102,20 @@ impl Exact {
         mut wants_more: impl FnMut(&[Double]) -> bool,
         control: &mut Control<'_>,
     ) -> Result<UnknownTotals> {
-        let program = Program::compile(problem, Goal::Evidence)?;
+        let prepared = self.prepare(problem)?;
+        let program = &prepared.program;
         let never = Double::from(f64::NEG_INFINITY);
         if program.impossible || program.unknown.is_none() {
             // Either the seen cells cannot occur, or no token can be in an unknown one.
-            let seen = if program.impossible { never } else { self.ln_p_sequence(problem, control)?.ln_p_sequence };
+            let seen = prepared.ln_p_sequence(control)?.ln_p_sequence;
             let mut ln_p_sequence = vec![seen];
             while wants_more(&ln_p_sequence) {
                 ln_p_sequence.push(never);
             }
             return Ok(UnknownTotals { ln_p_sequence, max_states: 1 });
         }
-        self.check_cost(cost_of(&program, max_unknown.unwrap_or(0)))?;
-        let job = Job { program: &program, max_memory: self.max_memory };
+        self.check_cost(cost_of(program, max_unknown.unwrap_or(0)))?;
+        let job = Job { program, max_memory: self.max_memory };
         // The number of tokens in unknown cells is open, so registers get their full width.
         job.unknown::<u32>(&mut wants_more, control)
     }
@@ -135,6 +133,39 @@ impl Exact {
             show_bytes(n_states * bytes_per_state),
             show_bytes(self.max_memory as f64)
         )))
+    }
+}
+
+/// A compiled run of the exact engine.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    exact: Exact,
+    program: Program<'a>,
+}
+
+impl Prepared<'_> {
+    /// What the run will cost.
+    pub fn cost(&self) -> Cost {
+        cost_of(&self.program, 0)
+    }
+
+    /// Runs; see [`Exact::ln_p_sequence`].
+    ///
+    /// # Errors
+    /// [`Error::TooCostly`] with the forecast when the states would not fit; [`Error::Stopped`] when the run was stopped.
+    pub fn ln_p_sequence(&self, control: &mut Control<'_>) -> Result<ExactSequence> {
+        let program = &self.program;
+        if program.impossible {
+            return Ok(ExactSequence { ln_p_sequence: Double::from(f64::NEG_INFINITY), max_states: 0 });
+        }
+        self.exact.check_cost(self.cost())?;
+        let job = Job { program, max_memory: self.exact.max_memory };
+        let (total, max_states) = match digit_size(program.max_register) {
+            DigitSize::One => job.evidence::<u8>(control)?,
+            DigitSize::Two => job.evidence::<u16>(control)?,
+            DigitSize::Four => job.evidence::<u32>(control)?,
+        };
+        Ok(ExactSequence { ln_p_sequence: program.closed_form.ln() + Double::from(total.ln()), max_states })
     }
 }
 
