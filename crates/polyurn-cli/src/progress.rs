@@ -14,8 +14,13 @@ use std::time::{Duration, Instant};
 struct Watcher {
     bar: Option<ProgressBar>,
     checkpoint: Option<(CheckpointFile, Duration)>,
-    last_drawn: Option<Instant>,
+    last_drawn: Instant,
 }
+
+/// Time before the bar appears: a run that is over by then needs none.
+const PATIENCE: Duration = Duration::from_millis(400);
+/// Time between two drawings.
+const REDRAW: Duration = Duration::from_millis(100);
 
 /// The control of a run: signals, time limit, progress bar, checkpoint.
 pub fn control(
@@ -32,7 +37,7 @@ pub fn control(
         ProgressBar::new(10_000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     });
     let deadline = limits.time_limit.map(|limit| Instant::now() + limit);
-    let watcher = Watcher { bar, checkpoint, last_drawn: None };
+    let watcher = Watcher { bar, checkpoint, last_drawn: Instant::now() + PATIENCE };
     Ok(Control::new(watcher).with_cancel(crate::signals::cancel()).with_deadline(deadline))
 }
 
@@ -40,8 +45,8 @@ impl Observer for Watcher {
     fn progress(&mut self, progress: Progress<'_>) {
         let Some(bar) = &self.bar else { return };
         let now = Instant::now();
-        if self.last_drawn.is_none_or(|last| now - last > Duration::from_millis(100)) {
-            self.last_drawn = Some(now);
+        if now > self.last_drawn + REDRAW {
+            self.last_drawn = now;
             bar.set_message(progress.stage.to_owned());
             bar.set_position((progress.fraction.clamp(0.0, 1.0) * 10_000.0) as u64);
         }
