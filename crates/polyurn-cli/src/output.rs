@@ -145,15 +145,40 @@ impl Output {
     }
 }
 
-/// Writes a file beside its place and renames it, so that a reader sees the old or the new one, never a part.
+/// Writes a file beside its place and renames it, so that a reader sees the old or the new one, never a part. Links are
+/// followed; what is no regular file (a pipe, a device) is written to as it is.
 pub fn write_atomically(path: &Path, f: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
-    let file = tempfile::NamedTempFile::new_in(folder_of(path))?;
+    if is_special(path) {
+        let mut out = std::io::BufWriter::new(std::fs::OpenOptions::new().write(true).open(path)?);
+        f(&mut out)?;
+        return out.flush();
+    }
+    let real = path.canonicalize();
+    let path = real.as_deref().unwrap_or(path);
+    let file = temporary_file(path)?;
     let mut out = std::io::BufWriter::new(file);
     f(&mut out)?;
     let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// A file beside `path` with the permissions that a new file gets, or those of the file it will replace.
+fn temporary_file(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let file = builder.tempfile_in(folder_of(path))?;
+    if let Ok(metadata) = path.metadata() {
+        file.as_file().set_permissions(metadata.permissions())?;
+    }
+    Ok(file)
+}
+
+/// Something that exists and is neither a file nor a folder.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -173,6 +198,9 @@ pub fn check_writable(path: &Path, inputs: &[&Path]) -> Result<(), Failure> {
         && inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == output))
     {
         return Err(Failure::Usage(format!("{shown}: is an input too; write to another file")));
+    }
+    if is_special(path) {
+        return Ok(());
     }
     tempfile::NamedTempFile::new_in(folder_of(path)).map(drop).map_err(|error| {
         Failure::Usage(format!("{shown}: cannot write there: {error}; give a folder that exists and can be written"))

@@ -78,6 +78,28 @@ fn outputs_that_cannot_be_written_fail_before_the_work() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn devices_are_written_to_and_links_are_followed() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = Folder::new();
+    folder.write("toy.csv", "i,j,count\n0,0,2\n0,1,1\n");
+    let args = ["score", "--model", "i -> j", "--data", "toy.csv", "-o"];
+    folder.ok(&[&args[..], &["/dev/null"]].concat());
+    assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    let (code, error) = folder.fails(&[&args[..], &["/dev/full"]].concat());
+    assert_eq!(code, 1);
+    assert!(error.contains("/dev/full") && error.lines().count() == 1, "{error}");
+    let real = folder.write("real.txt", "old");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions();
+    folder.ok(&[&args[..], &["new.txt"]].concat());
+    assert_eq!(mode(&folder.path().join("new.txt")), mode(&real), "a new file has the usual permissions");
+    std::os::unix::fs::symlink(folder.path().join("real.txt"), folder.path().join("link.txt")).unwrap();
+    folder.ok(&[&args[..], &["link.txt"]].concat());
+    assert!(std::fs::symlink_metadata(folder.path().join("link.txt")).unwrap().is_symlink());
+    assert!(std::fs::read_to_string(folder.path().join("real.txt")).unwrap().contains("ln evidence"));
+}
+
 #[test]
 fn a_closed_pipe_is_no_error() {
     let folder = Folder::new();
