@@ -49,8 +49,7 @@ pub fn choose_order(
 ) -> (Vec<usize>, Forecast) {
     let counts: Vec<u64> = records.iter().map(|record| record.count).collect();
     let n_ways: usize = touches.iter().map(Vec::len).sum();
-    let mut orders = candidate_orders(model, records);
-    orders.truncate((MAX_LOOKS / (4 * n_ways)).max(1));
+    let orders = candidate_orders(model, records, (MAX_LOOKS / (4 * n_ways)).max(1));
     let n_layers = (MAX_LOOKS / (orders.len() * n_ways)).clamp(4, MAX_LAYERS);
     orders
         .into_iter()
@@ -63,25 +62,27 @@ pub fn choose_order(
 }
 
 /// Records sorted by their values, with every node (up to a limit, every pair of nodes) as the first key once.
-fn candidate_orders(model: &Model, records: &[Ambiguous]) -> Vec<Vec<usize>> {
+fn candidate_orders(model: &Model, records: &[Ambiguous], max_orders: usize) -> Vec<Vec<usize>> {
     let n_nodes = model.n_nodes();
     let varies = |node: usize| records.iter().any(|record| record.values[node] != records[0].values[node]);
     let keys: Vec<usize> = (0..n_nodes).filter(|&node| !records.is_empty() && varies(node)).collect();
-    let mut orders: Vec<Vec<usize>> = Vec::new();
-    let mut push = |first: &[usize]| {
-        let mut order: Vec<usize> = (0..records.len()).collect();
-        let rest: Vec<usize> = keys.iter().copied().filter(|node| !first.contains(node)).collect();
-        order.sort_by_key(|&ix| first.iter().chain(&rest).map(|&node| records[ix].values[node]).collect::<Vec<u32>>());
-        orders.push(order);
-    };
-    push(&[]);
+    let mut first_keys: Vec<Vec<usize>> = vec![Vec::new()];
     for &first in keys.iter().take(MAX_ORDERS) {
         for &second in keys.iter().take(MAX_ORDERS / keys.len().max(1)).filter(|&&second| second != first) {
-            push(&[first, second]);
+            first_keys.push(vec![first, second]);
         }
-        push(&[first]);
+        first_keys.push(vec![first]);
     }
-    orders
+    first_keys.truncate(max_orders);
+    let sorted_by = |first: Vec<usize>| {
+        let mut order: Vec<usize> = (0..records.len()).collect();
+        let rest: Vec<usize> = keys.iter().copied().filter(|node| !first.contains(node)).collect();
+        order.sort_by_cached_key(|&ix| {
+            first.iter().chain(&rest).map(|&node| records[ix].values[node]).collect::<Vec<u32>>()
+        });
+        order
+    };
+    first_keys.into_iter().map(sorted_by).collect()
 }
 
 /// Predicts states and transitions for an order, looking at no more than `n_layers` layers.

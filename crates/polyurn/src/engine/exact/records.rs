@@ -10,6 +10,10 @@ use crate::graph::NodeIndex;
 /// Largest number of ways to allocate one token; beyond, listing them is hopeless anyway.
 const MAX_WAYS: f64 = 4e6;
 
+/// Most counters that the ways of all records may list together. Every record listed has at least two ways, so a
+/// problem that comes here has far more states than fit into any memory.
+const MAX_LISTED: usize = 5_000_000;
+
 /// One way to allocate a token: the counters it touches, cell and row of each family in turn.
 pub type Way = Vec<u32>;
 
@@ -51,6 +55,7 @@ pub fn sort_records<'a>(problem: &Problem<'a>, full: bool) -> Result<Sorted<'a>>
     };
     let all: Vec<NodeIndex> = model.node_indices().collect();
     let mut record = vec![MISSING; model.n_nodes()];
+    let mut n_listed = 0;
     for (block, pattern) in problem.counts.blocks.iter().zip(problem.plan.patterns()) {
         let nodes = if full { &all } else { &pattern.relevant };
         for record_ix in 0..block.n_records() {
@@ -61,12 +66,23 @@ pub fn sort_records<'a>(problem: &Problem<'a>, full: bool) -> Result<Sorted<'a>>
                 nodes.iter().for_each(|&node| sorted.counters.add_certain(node, &record, count));
                 continue;
             }
+            if n_listed > MAX_LISTED {
+                return Err(Error::TooCostly(format!(
+                    "exact: more than {} of {} distinct records have unseen values, each in several ways; that is beyond \
+                     this engine, use an estimate",
+                    sorted.ambiguous.len(),
+                    problem.counts.n_records()
+                )));
+            }
             let seen = record.clone();
             let mut ways = list_ways(problem, &mut sorted.counters, nodes, &unseen, &mut record)?;
             match ways.len() {
                 0 => sorted.impossible = true,
                 1 => ways.remove(0).into_iter().for_each(|counter| sorted.counters.certain[counter as usize] += count),
-                _ => sorted.ambiguous.push(Ambiguous { count, values: seen, ways }),
+                _ => {
+                    n_listed += ways.iter().map(Vec::len).sum::<usize>();
+                    sorted.ambiguous.push(Ambiguous { count, values: seen, ways });
+                }
             }
         }
     }

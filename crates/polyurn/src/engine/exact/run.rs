@@ -128,6 +128,12 @@ impl Exact {
         if n_states * bytes_per_state <= self.max_memory as f64 {
             return Ok(());
         }
+        if n_states > 1e18 {
+            return Err(Error::TooCostly(format!(
+                "exact: up to {n_states:.1e} states, far beyond the limit of {}; use fewer tokens or hidden values, or an estimate",
+                show_bytes(self.max_memory as f64)
+            )));
+        }
         Err(Error::TooCostly(format!(
             "exact: up to {n_states:.2e} states would take {}, beyond the limit of {}; raise --max-memory, or use an estimate",
             show_bytes(n_states * bytes_per_state),
