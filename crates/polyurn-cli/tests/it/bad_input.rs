@@ -137,6 +137,8 @@ const ALL: &[Bad] = &[
     model(&["score", "--model", "i", "--data", "d.csv", "--prior", "none"], &["none"]),
     model(&["score", "--model", "i", "--data", "d.csv", "--prior", "nowhere.json"], &["nowhere.json"]),
     model(&["score", "--model", "i", "--data", "d.csv", "--columns", "a,b,c"], &["--columns"]),
+    model(&["score", "--model", "i", "--data", "d.csv", "--columns", "i,i"], &["--columns", "`i`", "twice"]),
+    model(&["score", "--model", "i", "--data", "d.csv", "--columns", "i,q"], &["--columns", "`q`"]),
     model(&["simulate", "--tokens", "3"], &["--model", "--from"]),
     model(&["simulate", "--model", "i[2] -> j", "--tokens", "3"], &["`j`", "size"]),
     model(&["simulate", "--model", "i[2]"], &["--tokens"]),

@@ -124,6 +124,28 @@ fn a_problem_beyond_the_memory_limit_is_refused_with_the_figure_and_exit_code_1(
 }
 
 #[test]
+fn counts_up_to_the_last_of_64_bits_have_an_answer_or_a_refusal() {
+    let folder = Folder::new();
+    folder.write("x.csv", "i,j,count\n0,0,18446744073709551615\n");
+    let score = folder.json(&["score", "--model", "i[2] -> j[3]", "--data", "x.csv"]);
+    let list = folder.json(&["enumerate", "--model", "i[2] -> j[3]", "--data", "x.csv"]);
+    let (want, got) = (score["log_marginal"].as_f64().unwrap(), list["log_sum_pi"].as_f64().unwrap());
+    assert!((got - want).abs() < 1e-9 * want.abs(), "{got} {want}");
+    let (code, error) = folder.fails(&["score", "--model", "k[2] -> i j", "--data", "x.csv"]);
+    assert!(code == 1 && error.contains("states"), "{error}");
+    let (code, error) = folder.fails(&["score", "--model", "k[2] -> i j; i ~ j", "--data", "x.csv"]);
+    assert!(code == 2 && error.contains("64 bits"), "{error}");
+}
+
+#[test]
+fn simulating_a_node_of_billions_of_values_takes_memory_for_tokens_only() {
+    let folder = Folder::new();
+    let csv = folder.ok(&["simulate", "--model", "a[4294967294] -> b[3]", "--tokens", "6", "--seed", "2", "--a", "3"]);
+    let total: u64 = csv.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(total, 6);
+}
+
+#[test]
 fn a_mode_of_a_million_values_costs_little_memory() {
     let folder = Folder::new();
     folder.write("x.csv", "doc,word\n3,999999\n3,5\n1,5\n999999,17\n2,17\n2,5\n");

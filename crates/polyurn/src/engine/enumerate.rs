@@ -9,7 +9,7 @@ use crate::control::Control;
 use crate::counts::MISSING;
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
-use crate::math::ln_factorial;
+use crate::math::{Double, LnProduct, ln_factorial};
 use crate::prior::{GammaTotal, PseudoCount};
 use hashbrown::{HashMap, HashSet};
 
@@ -139,7 +139,8 @@ impl<'p, 'a> Enumeration<'p, 'a> {
     ) -> Result<()> {
         self.check_cost(limits)?;
         let n_tokens: u64 = self.records.iter().map(|record| record.count).sum();
-        let start = (self.total.ln_p_total(n_tokens) + ln_factorial(n_tokens)).value();
+        // Kept with 32 digits: factorials of large counts cancel.
+        let start = self.total.ln_p_total(n_tokens) + ln_factorial(n_tokens);
         let mut walk = Walk::new(self, control, emit);
         walk.record(0, start)
     }
@@ -256,7 +257,7 @@ impl<'w, 'p, 'a, 'c> Walk<'w, 'p, 'a, 'c> {
         }
     }
 
-    fn record(&mut self, record_ix: usize, ln_pi: f64) -> Result<()> {
+    fn record(&mut self, record_ix: usize, ln_pi: Double) -> Result<()> {
         match self.enumeration.records.get(record_ix) {
             None => self.leaf(ln_pi),
             Some(record) => self.spread(record_ix, 0, record.count, ln_pi),
@@ -264,23 +265,46 @@ impl<'w, 'p, 'a, 'c> Walk<'w, 'p, 'a, 'c> {
     }
 
     /// Puts 0, 1, .. of the remaining tokens into the record's cell number `at`, and the rest into later cells.
-    fn spread(&mut self, record_ix: usize, at: usize, n_left: u64, ln_pi: f64) -> Result<()> {
+    fn spread(&mut self, record_ix: usize, at: usize, n_left: u64, ln_pi: Double) -> Result<()> {
         let cells = &self.enumeration.records[record_ix].cells;
         let Some(&cell) = cells.get(at) else {
             return if n_left == 0 { self.record(record_ix + 1, ln_pi) } else { Ok(()) };
         };
-        let is_last = at + 1 == cells.len();
+        if at + 1 == cells.len() {
+            // The last cell takes all that is left, however much it is.
+            let ln_all = ln_pi + self.add_tokens(cell, n_left);
+            self.record(record_ix + 1, ln_all)?;
+            self.remove_tokens(cell, n_left);
+            return Ok(());
+        }
         let mut ln_here = ln_pi;
         for n_here in 0..=n_left {
-            if !is_last || n_here == n_left {
-                self.spread(record_ix, at + 1, n_left - n_here, ln_here)?;
-            }
+            self.spread(record_ix, at + 1, n_left - n_here, ln_here)?;
             if n_here < n_left {
-                ln_here += self.add_token(cell);
+                ln_here = ln_here + Double::from(self.add_token(cell));
             }
         }
-        (0..n_left).for_each(|_| self.remove_token(cell));
+        self.remove_tokens(cell, n_left);
         Ok(())
+    }
+
+    /// Adds several tokens to a full cell; returns the change of ln pi.
+    fn add_tokens(&mut self, cell: u32, n: u64) -> Double {
+        if n <= 16 {
+            return (0..n).fold(Double::ZERO, |sum, _| sum + Double::from(self.add_token(cell)));
+        }
+        let mut product = LnProduct::new();
+        for &(family_cell, family_row) in &self.families[cell as usize] {
+            let (c, r) = (self.tallies[family_cell], self.tallies[family_row]);
+            product.multiply_rising(c.pseudo.value + c.n as f64, c.pseudo.ln_if_tiny, n);
+            product.divide_rising(r.pseudo.value + r.n as f64, r.pseudo.ln_if_tiny, n);
+            self.d_ep += i64::from(c.n == 0) - i64::from(r.n == 0);
+            self.tallies[family_cell].n += n;
+            self.tallies[family_row].n += n;
+        }
+        product.divide_rising(self.in_cell[cell as usize] as f64 + 1.0, 0.0, n);
+        self.in_cell[cell as usize] += n;
+        product.ln()
     }
 
     /// Adds a token to a full cell; returns the change of ln pi.
@@ -304,16 +328,19 @@ impl<'w, 'p, 'a, 'c> Walk<'w, 'p, 'a, 'c> {
         ln + (ratio / self.in_cell[cell as usize] as f64).ln()
     }
 
-    fn remove_token(&mut self, cell: u32) {
+    fn remove_tokens(&mut self, cell: u32, n: u64) {
+        if n == 0 {
+            return;
+        }
         for &(family_cell, row) in &self.families[cell as usize] {
-            self.tallies[family_cell].n -= 1;
-            self.tallies[row].n -= 1;
+            self.tallies[family_cell].n -= n;
+            self.tallies[row].n -= n;
             self.d_ep -= i64::from(self.tallies[family_cell].n == 0) - i64::from(self.tallies[row].n == 0);
         }
-        self.in_cell[cell as usize] -= 1;
+        self.in_cell[cell as usize] -= n;
     }
 
-    fn leaf(&mut self, ln_pi: f64) -> Result<()> {
+    fn leaf(&mut self, ln_pi: Double) -> Result<()> {
         self.n_done += 1;
         if self.n_done.is_multiple_of(4096) {
             self.control.tick("enumerate", self.n_done as f64 / self.enumeration.n_tensors)?;
@@ -324,6 +351,6 @@ impl<'w, 'p, 'a, 'c> Walk<'w, 'p, 'a, 'c> {
         self.occupied.clear();
         self.occupied
             .extend(self.in_cell.iter().enumerate().filter(|&(_, &n)| n > 0).map(|(cell, &n)| (cell as u32, n)));
-        (self.emit)(Tensor { ln_pi, d_ep: self.d_ep, occupied: &self.occupied })
+        (self.emit)(Tensor { ln_pi: ln_pi.value(), d_ep: self.d_ep, occupied: &self.occupied })
     }
 }

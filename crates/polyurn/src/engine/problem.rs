@@ -1,7 +1,7 @@
 //! What every engine is given.
 
 use crate::counts::Counts;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex};
 use crate::plan::{Plan, check_reachable_rows};
 use crate::prior::Prior;
@@ -23,9 +23,16 @@ impl<'a> Problem<'a> {
     /// Compiles the plan and checks that no reachable row lacks pseudo-counts.
     ///
     /// # Errors
-    /// A row without pseudo-counts that a token can reach; unseen nodes that cannot be summed out in memory.
+    /// A row without pseudo-counts that a token can reach; counts beyond 64 bits in a tied table; unseen nodes that cannot be summed out in memory.
     pub fn new(model: &'a Model, prior: &'a Prior, counts: &'a Counts) -> Result<Self> {
         assert_eq!(model.n_nodes(), counts.n_nodes(), "counts are bound to the model");
+        let most_uses = model.tables().iter().map(|table| table.members.len() as u64).max().unwrap_or(1);
+        if counts.n_tokens.checked_mul(most_uses).is_none() {
+            return Err(Error::Setting(format!(
+                "{} tokens use a tied table {most_uses} times each, more than 64 bits can count; scale the counts down",
+                counts.n_tokens
+            )));
+        }
         check_reachable_rows(model, prior)?;
         let seen_sets: Vec<Vec<NodeIndex>> =
             counts.blocks.iter().map(|block| block.seen.iter().copied().map(NodeIndex).collect()).collect();

@@ -144,6 +144,11 @@ struct Axis {
 }
 
 fn name_axes(source: &ModelSource, dataset: &Dataset, options: BindOptions<'_>) -> Result<Vec<Axis>> {
+    if let Some(names) = options.columns
+        && let Some(twice) = names.iter().enumerate().find(|(ix, name)| names[..*ix].contains(name))
+    {
+        return Err(Error::Setting(format!("--columns names `{}` twice", twice.1)));
+    }
     let n_columns = dataset.columns.len();
     let own_names: Option<Vec<String>> = dataset.columns.iter().map(|column| column.name.clone()).collect();
     let in_order = |names: &[String]| -> Vec<Axis> {

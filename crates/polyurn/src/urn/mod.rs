@@ -3,3 +3,4 @@
 mod polya;
 
 pub use polya::Urn;
+pub(crate) use polya::draw_from_prior;

@@ -197,6 +197,10 @@ fn ln_basis_range(groups: &[(Vec<Touches>, f64)]) -> f64 {
 
 /// ln of the number of ways to spread n equal tokens over k boxes.
 pub fn ln_compositions(n: f64, k: f64) -> f64 {
+    if k <= 64.0 {
+        // Multiplied out: differences of log-Gammas lose all digits for large n.
+        return (1..k as u32).map(|j| (n / f64::from(j)).ln_1p()).sum();
+    }
     libm::lgamma(n + k) - libm::lgamma(n + 1.0) - libm::lgamma(k)
 }
 
