@@ -21,7 +21,7 @@ pub fn parse_a_values(text: &str) -> Result<AValues, String> {
     if !(2..=100_000).contains(&n) || low >= high {
         return Err("a range runs upwards and has 2 to 100000 values: 1e-5..1e5:21".into());
     }
-    let step = (high / low).ln() / (n - 1) as f64;
+    let step = (high.ln() - low.ln()) / (n - 1) as f64;
     let mut values: Vec<f64> = (0..n).map(|ix| low * (step * ix as f64).exp()).collect();
     values[n - 1] = high;
     Ok(AValues(values))
@@ -57,7 +57,7 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
     };
     let bytes = value * factor;
     if !(1.0..1e18).contains(&bytes) {
-        return Err("memory must be at least one byte".into());
+        return Err("memory must be between one byte and 1000000 T".into());
     }
     Ok(bytes as u64)
 }
@@ -102,7 +102,7 @@ pub fn show_short(value: f64) -> String {
     }
 }
 
-/// A count with blanks between thousands.
+/// A count with commas between thousands.
 pub fn show_count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::new();

@@ -12,7 +12,6 @@ use polyurn::counts::Labels;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::{Exact, Posterior, TableMeans, posterior};
 use polyurn::evidence::{Evidence, evidence};
-use polyurn::math::Double;
 use polyurn::prior::Prior;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -49,7 +48,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     output.warn(&warnings);
     let fit = Fit {
         problem: &problem,
-        evidence: evidence(&problem, Double::from(posterior.ln_p_sequence))?,
+        evidence: evidence(&problem, posterior.ln_p_sequence)?,
         tables: posterior.table_means(&problem),
         posterior,
         // Gamma(shape + T, rate + 1), theory.md section 5.

@@ -51,7 +51,7 @@ struct Job<'a> {
 
 /// The answer.
 struct Score {
-    a: Option<f64>,
+    a: f64,
     shape: f64,
     rate: f64,
     log_marginal: f64,
@@ -75,7 +75,7 @@ impl Job<'_> {
         let exact = Exact { max_memory: self.args.limits.max_memory };
         let has_unseen = problem.plan.patterns().iter().any(|pattern| !pattern.unseen.is_empty());
         let mut score = Score {
-            a: settings.a,
+            a: settings.a.unwrap_or(prior.shape()),
             shape: prior.shape(),
             rate: 0.0,
             log_marginal: 0.0,
@@ -127,7 +127,10 @@ impl Job<'_> {
                 .find(name)
                 .ok_or_else(|| Error::Setting(format!("--given {name}: the model has no such node")))
         };
-        self.args.given.iter().map(find).collect()
+        let mut nodes: Vec<NodeIndex> = self.args.given.iter().map(find).collect::<Result<_>>()?;
+        nodes.sort_unstable();
+        nodes.dedup();
+        Ok(nodes)
     }
 
     fn why(&self, has_unseen: bool, cost: Cost) -> String {
@@ -144,9 +147,9 @@ impl Job<'_> {
         if self.args.checkpoint.checkpoint.is_some() {
             return Err(Failure::Usage("--checkpoint: a curve over `a` has none; give one value of --a".into()));
         }
+        let deadline = self.args.limits.time_limit.map(|limit| Instant::now() + limit);
         let scores: Vec<Score> = parallel::map(values, output.n_threads, |&a| {
-            let mut control = Control::default().with_cancel(crate::signals::cancel());
-            control = control.with_deadline(self.args.limits.time_limit.map(|limit| Instant::now() + limit));
+            let mut control = Control::default().with_cancel(crate::signals::cancel()).with_deadline(deadline);
             self.score(&PriorSettings { a: Some(a), ..settings.clone() }, &mut control)
         })
         .into_iter()

@@ -9,7 +9,7 @@ use crate::control::Control;
 use crate::counts::MISSING;
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
-use crate::math::{Double, LnProduct, ln_factorial};
+use crate::math::{Double, LnProduct, TINY, ln_factorial};
 use crate::prior::{GammaTotal, PseudoCount};
 use hashbrown::{HashMap, HashSet};
 
@@ -189,7 +189,7 @@ struct Tally {
 impl Tally {
     /// Pseudo-count plus tokens, as a factor and a log that goes with it (zero unless the factor would underflow).
     fn weight(self) -> (f64, f64) {
-        if self.n == 0 && self.pseudo.value < 1e-290 {
+        if self.n == 0 && self.pseudo.value < TINY {
             (1.0, self.pseudo.ln())
         } else {
             (self.pseudo.value + self.n as f64, 0.0)

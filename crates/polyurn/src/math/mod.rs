@@ -6,7 +6,7 @@ mod product;
 mod scaled;
 
 pub use double::Double;
-pub use product::{LnProduct, ln_factorial, ln_rising};
+pub use product::{LnProduct, TINY, ln_factorial, ln_rising};
 pub use scaled::Scaled;
 
 /// ln of the sum of exponentials, without overflow. Minus infinity for an empty slice or all minus infinity.

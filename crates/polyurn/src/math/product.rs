@@ -4,8 +4,10 @@ use super::double::Double;
 
 /// Up to this many factors a rising factorial is multiplied out; beyond, Stirling's series is cheaper.
 const MULTIPLY_UP_TO: u64 = 32;
-/// Pseudo-counts below this may have lost digits to underflow; their logarithm is used instead.
-const TINY: f64 = 1e-290;
+/// Numbers below this may have lost digits to underflow; their logarithm is used instead.
+pub const TINY: f64 = 1e-290;
+/// The running product is kept between one over this and this.
+const BIG: f64 = 1e150;
 
 /// The log of a product, built factor by factor with 32 digits and any exponent.
 ///
@@ -31,13 +33,17 @@ impl LnProduct {
 
     /// Multiplies by a positive factor, or by zero.
     pub fn multiply(&mut self, factor: Double) {
+        let (factor, exponent) = scaled_down(factor);
         self.product = self.product * factor;
+        self.exponent += exponent;
         self.renormalise();
     }
 
     /// Divides by a positive factor.
     pub fn divide(&mut self, factor: Double) {
+        let (factor, exponent) = scaled_down(factor);
         self.product = self.product / factor;
+        self.exponent -= exponent;
         self.renormalise();
     }
 
@@ -79,21 +85,28 @@ impl LnProduct {
     }
 
     fn renormalise(&mut self) {
-        const BIG: f64 = 1e150;
-        let size = self.product.value();
-        if size != 0.0 && size.is_finite() && !(1.0 / BIG..BIG).contains(&size) {
-            let (_, exponent) = libm::frexp(size);
-            // Two steps keep the factor itself in range.
-            let half = exponent / 2;
-            self.product = self.product.scale(libm::ldexp(1.0, -half)).scale(libm::ldexp(1.0, half - exponent));
-            self.exponent += i64::from(exponent);
-        }
+        let (product, exponent) = scaled_down(self.product);
+        self.product = product;
+        self.exponent += exponent;
     }
 
     /// The log of the product so far; minus infinity when a factor was zero.
     pub fn ln(&self) -> Double {
         self.ln + self.product.ln() + Double::LN_2 * Double::from(self.exponent as f64)
     }
+}
+
+/// A number of extreme size as one of moderate size and a power of two; others stay as they are.
+fn scaled_down(number: Double) -> (Double, i64) {
+    let size = number.value();
+    if size == 0.0 || !size.is_finite() || (1.0 / BIG..BIG).contains(&size) {
+        return (number, 0);
+    }
+    let (_, exponent) = libm::frexp(size);
+    // Two steps keep the factor itself in range.
+    let half = exponent / 2;
+    let scaled = number.scale(libm::ldexp(1.0, -half)).scale(libm::ldexp(1.0, half - exponent));
+    (scaled, i64::from(exponent))
 }
 
 /// ln Gamma(x+n) - ln Gamma(x) for x > 0, with 32 digits.
@@ -191,6 +204,21 @@ mod tests {
             let slope = n as f64 * 0.002f64.min(0.002);
             assert!((above - below - slope).abs() < 0.6 * slope, "n {n}: {below} {above}");
         }
+    }
+
+    #[test]
+    fn factors_of_extreme_size_neither_overflow_nor_underflow() {
+        let mut product = LnProduct::new();
+        for _ in 0..5 {
+            product.multiply(Double::from(1e-280));
+            product.multiply(Double::from(1e-140));
+        }
+        for _ in 0..5 {
+            product.divide(Double::from(1e-285));
+            product.multiply(Double::from(1e120));
+        }
+        let want = 5.0 * 10f64.ln() * (-280.0 - 140.0 + 285.0 + 120.0);
+        assert!((product.ln().value() - want).abs() < 1e-9, "{:?}", product.ln());
     }
 
     #[test]

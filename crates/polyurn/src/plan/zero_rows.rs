@@ -17,12 +17,22 @@ impl CellWeights for Support<'_> {
     fn weight(&self, table: TableIndex, row: u64, child: u32) -> f64 {
         let sizes = &self.model.tables()[table.ix()].parent_sizes;
         let mut parents = vec![0u32; sizes.len()];
-        let mut rest = row;
-        for (slot, &size) in parents.iter_mut().zip(sizes).rev() {
-            *slot = (rest % u64::from(size)) as u32;
-            rest /= u64::from(size);
-        }
+        crate::prior::decode(row as usize, sizes, &mut parents);
         if self.prior.table(table).cell(&parents, child).is_zero() { 0.0 } else { 1.0 }
+    }
+}
+
+/// Most rows that are looked through for zeros.
+const MAX_ROWS: f64 = 1e7;
+
+/// False when no row can be all zero.
+fn may_have_zero_rows(pseudo: &PseudoCounts) -> bool {
+    match pseudo {
+        PseudoCounts::Even { row, .. } => row.is_zero(),
+        PseudoCounts::Product { terms } => {
+            terms.iter().any(|term| term.parents.iter().any(|weights| weights.contains(&0.0)))
+        }
+        PseudoCounts::Dense { rows, .. } => rows.contains(&0.0),
     }
 }
 
@@ -34,16 +44,26 @@ pub fn check_reachable_rows(model: &Model, prior: &Prior) -> Result<()> {
     let mut evaluator = Evaluator::new();
     for node_ix in model.node_indices() {
         let node = model.node(node_ix);
-        let PseudoCounts::Dense { rows, .. } = prior.table(node.table) else { continue };
-        if !rows.contains(&0.0) {
+        let pseudo = prior.table(node.table);
+        if !may_have_zero_rows(pseudo) {
             continue;
+        }
+        let n_rows = model.tables()[node.table.ix()].n_rows();
+        if n_rows > MAX_ROWS {
+            return Err(Error::Prior(format!(
+                "`{}` has {n_rows:.1e} rows, too many to check for zeros; give every value of its parents a positive weight",
+                node.name
+            )));
         }
         let plan = Plan::compile(model, std::slice::from_ref(&node.parents))?;
         let mut record = vec![MISSING; model.n_nodes()];
         let sizes: Vec<u32> = node.parents.iter().map(|&parent| model.node(parent).size).collect();
         let mut values = vec![0u32; sizes.len()];
-        for row in (0..rows.len()).filter(|&row| rows[row] == 0.0) {
+        for row in 0..n_rows as usize {
             crate::prior::decode(row, &sizes, &mut values);
+            if !pseudo.row(&values).is_zero() {
+                continue;
+            }
             node.parents.iter().zip(&values).for_each(|(parent, &value)| record[parent.ix()] = value);
             let ln = evaluator.ln_probability(&plan, &plan.patterns()[0], &record, &Support { model, prior });
             if ln > f64::NEG_INFINITY {

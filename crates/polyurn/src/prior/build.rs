@@ -118,11 +118,17 @@ impl Prior {
     }
 }
 
+/// Sizes beyond this are refused: they have no meaning, and sums of them would leave the range of `f64`.
+const LARGEST: f64 = 1e290;
+
 fn check_positive(name: &str, value: f64) -> Result<()> {
-    if value > 0.0 && value.is_finite() {
-        return Ok(());
+    if !(value > 0.0 && value.is_finite()) {
+        return Err(Error::Setting(format!("{name} is {value}; it must be a positive number")));
     }
-    Err(Error::Setting(format!("{name} is {value}; it must be a positive number")))
+    if !(1.0 / LARGEST..=LARGEST).contains(&value) {
+        return Err(Error::Setting(format!("{name} is {value:e}; it must lie between 1e-290 and 1e290")));
+    }
+    Ok(())
 }
 
 fn check_weights(what: &str, weights: &[f64]) -> Result<f64> {
@@ -134,10 +140,10 @@ fn check_weights(what: &str, weights: &[f64]) -> Result<f64> {
         )));
     }
     let total: f64 = weights.iter().sum();
-    if total > 0.0 && total.is_finite() {
+    if total > 0.0 && total <= LARGEST {
         return Ok(total);
     }
-    Err(Error::Prior(format!("{what} adds up to {total}; it needs a positive total")))
+    Err(Error::Prior(format!("{what} adds up to {total}; it needs a positive total of at most 1e290")))
 }
 
 /// The base measure scaled to the given size, and its total.
@@ -298,11 +304,7 @@ impl Builder<'_> {
         let mut named: BTreeMap<TableIndex, (&str, f64)> = BTreeMap::new();
         for (name, value) in pseudo_counts {
             let table_ix = self.model.node(self.find(name)?).table;
-            if !(*value > 0.0 && value.is_finite()) {
-                return Err(Error::Prior(format!(
-                    "the pseudo-count of `{name}` is {value}; it must be a positive number"
-                )));
-            }
+            check_positive(&format!("the pseudo-count of `{name}`"), *value)?;
             match named.insert(table_ix, (name, *value)) {
                 Some((other, before)) if before != *value => {
                     return Err(Error::Prior(format!(
@@ -343,9 +345,9 @@ fn own_table(name: &str, rows: &[Vec<f64>], table: &Table) -> Result<PseudoCount
                 table.child_size
             )));
         }
-        if let Some(weight) = row.iter().find(|weight| !(**weight >= 0.0 && weight.is_finite())) {
+        if let Some(weight) = row.iter().find(|weight| !(0.0..=LARGEST).contains(*weight)) {
             return Err(Error::Prior(format!(
-                "row {} of the table of `{name}` holds {weight}; pseudo-counts must be zero or positive numbers",
+                "row {} of the table of `{name}` holds {weight}; pseudo-counts must lie between 0 and 1e290",
                 row_ix + 1
             )));
         }

@@ -1,9 +1,7 @@
 //! Pseudo-counts of one table, stored as compactly as the prior allows: a table never seen is never stored.
 
+use crate::math::TINY;
 use std::sync::Arc;
-
-/// Below this a pseudo-count may have lost digits to underflow, and its logarithm counts.
-const TINY: f64 = 1e-290;
 
 /// A pseudo-count, with its logarithm where the number itself is too small.
 #[derive(Debug, Clone, Copy, PartialEq)]

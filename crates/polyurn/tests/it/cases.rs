@@ -105,7 +105,7 @@ fn posterior_expectations_agree_with_every_case() {
             }
             assert_relative(
                 &format!("{name} log_p_sequence"),
-                posterior.ln_p_sequence,
+                posterior.ln_p_sequence.value(),
                 number(&case["exact"]["log_p_sequence"]),
                 1e-10,
             );

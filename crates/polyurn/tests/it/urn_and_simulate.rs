@@ -378,16 +378,16 @@ fn resampling_a_table_of_2_800_000_000_000_tokens_keeps_its_proportions() {
 fn rows_of_billions_of_values_have_the_right_number_of_distinct_ones() {
     let (a, n_tokens, n_runs) = (3.0, 20u64, 3000u64);
     let spec = ModelSource::parse("x[4294967294]").unwrap();
-    let (model, _, _) = polyurn::graph::bind_without_data(&spec, None).unwrap();
-    let prior = polyurn::prior::Prior::build(&model, &settings(a)).unwrap();
+    let (model, _, _) = bind_without_data(&spec, None).unwrap();
+    let prior = Prior::build(&model, &settings(a)).unwrap();
     let terms: Vec<f64> = (0..n_tokens).map(|n| a / (a + n as f64)).collect();
     // A sum of independent indicators: mean and variance add up.
     let mean: f64 = terms.iter().sum();
     let variance: f64 = terms.iter().map(|p| p * (1.0 - p)).sum();
     let total: usize = (0..n_runs)
         .map(|run| {
-            let tokens = polyurn::simulate::Tokens::Given(n_tokens);
-            let drawn = polyurn::simulate::simulate(&model, &prior, tokens, Seed(run), &mut Control::default());
+            let tokens = Tokens::Given(n_tokens);
+            let drawn = simulate(&model, &prior, tokens, Seed(run), &mut Control::default());
             drawn.unwrap().len()
         })
         .sum();

@@ -10,7 +10,7 @@ use crate::control::Control;
 use crate::engine::Problem;
 use crate::error::{Error, Result};
 use crate::graph::TableIndex;
-use crate::math::Scaled;
+use crate::math::{Double, Scaled};
 use hashbrown::HashMap;
 
 /// Children beyond this many are only listed where a token may be.
@@ -28,7 +28,7 @@ pub struct Posterior<'a> {
     total: Scaled,
     classes: Vec<LabelClass>,
     /// ln p(sequence), which comes along.
-    pub ln_p_sequence: f64,
+    pub ln_p_sequence: Double,
 }
 
 /// Mean and spread of one cell's probability.
@@ -86,7 +86,7 @@ pub fn posterior<'a>(exact: &Exact, problem: &Problem<'a>, control: &mut Control
             "the data cannot occur under this model and prior, so there is no posterior".into(),
         ));
     }
-    let ln_p_sequence = program.closed_form.ln().value() + total.ln();
+    let ln_p_sequence = program.closed_form.ln() + Double::from(total.ln());
     let certain = program.counters.certain.iter().zip(&program.slots.certain_extra).map(|(a, b)| a + b).collect();
     Ok(Posterior {
         problem_tables: problem.model.tables().len(),
@@ -146,6 +146,23 @@ impl<'p, 'a> Allocation<'p, 'a> {
     }
 }
 
+/// Mean and variance.
+#[derive(Debug, Clone, Copy)]
+struct Moments {
+    mean: f64,
+    variance: f64,
+}
+
+impl Moments {
+    /// Those of an even mixture.
+    fn mixture(parts: &[Moments]) -> Moments {
+        let n = parts.len() as f64;
+        let mean = parts.iter().map(|part| part.mean).sum::<f64>() / n;
+        let variance = parts.iter().map(|part| part.variance + (part.mean - mean).powi(2)).sum::<f64>() / n;
+        Moments { mean, variance }
+    }
+}
+
 impl<'a> Posterior<'a> {
     /// Number of distinct sets of counts, up to exchangeable labels.
     pub fn n_states(&self) -> usize {
@@ -197,7 +214,7 @@ impl<'a> Posterior<'a> {
             .filter(|&ix| self.counters.get(ix).kind == Kind::Cell)
             .map(|ix| ((self.counters.get(ix).table, self.counters.values(ix)), ix))
             .collect();
-        let mut orbits: HashMap<(TableIndex, Vec<u32>), (f64, f64, f64)> = HashMap::new();
+        let mut orbits: HashMap<(TableIndex, Vec<u32>), Vec<Moments>> = HashMap::new();
         for row_ix in (0..self.counters.len()).filter(|&ix| self.counters.get(ix).kind == Kind::Row) {
             let table = self.counters.get(row_ix).table;
             let parents = self.counters.values(row_ix);
@@ -216,10 +233,9 @@ impl<'a> Posterior<'a> {
                     key[parents.len()] = child;
                     let pseudo = problem.prior.table(table).cell(parents, child).value;
                     let cell_ix = cell_at.get(&(table, key.as_slice())).copied();
-                    let (mean, square) = self.cell_moments(pseudo, cell_ix, row_ix);
-                    let orbit = orbits.entry((table, self.orbit_key(problem, table, &key))).or_insert((0.0, 0.0, 0.0));
-                    *orbit = (orbit.0 + mean, orbit.1 + square, orbit.2 + 1.0);
-                    CellMean { child, mean, sd: 0.0 }
+                    let moments = self.cell_moments(pseudo, cell_ix, row_ix);
+                    orbits.entry((table, self.orbit_key(problem, table, &key))).or_default().push(moments);
+                    CellMean { child, mean: moments.mean, sd: 0.0 }
                 })
                 .collect();
             tables[table.ix()].rows.push(RowMean { parents: parents.to_vec(), cells });
@@ -228,9 +244,9 @@ impl<'a> Posterior<'a> {
             for row in &mut table.rows {
                 for cell in &mut row.cells {
                     let key: Vec<u32> = row.parents.iter().copied().chain([cell.child]).collect();
-                    let (mean, square, n) = orbits[&(table.table, self.orbit_key(problem, table.table, &key))];
-                    cell.mean = mean / n;
-                    cell.sd = (square / n - cell.mean.powi(2)).max(0.0).sqrt();
+                    let orbit = Moments::mixture(&orbits[&(table.table, self.orbit_key(problem, table.table, &key))]);
+                    cell.mean = orbit.mean;
+                    cell.sd = orbit.variance.sqrt();
                 }
             }
             table.rows.sort_by(|a, b| a.parents.cmp(&b.parents));
@@ -238,24 +254,30 @@ impl<'a> Posterior<'a> {
         tables
     }
 
-    /// First and second moment of one cell's probability.
-    fn cell_moments(&self, pseudo: f64, cell_ix: Option<usize>, row_ix: usize) -> (f64, f64) {
+    /// Mean and variance of one cell's probability: a mixture over states of Beta distributions. The variance is that
+    /// within states plus that of their means, so that nothing cancels for large counts.
+    fn cell_moments(&self, pseudo: f64, cell_ix: Option<usize>, row_ix: usize) -> Moments {
         let row_pseudo = self.counters.get(row_ix).pseudo;
-        let (mut mean, mut square) = (0.0, 0.0);
-        for state in 0..self.layer.len() {
+        let of_state = |state: usize| -> Moments {
             let allocation = Allocation { posterior: self, state };
             let n_cell = cell_ix.map_or(0, |ix| allocation.count(ix)) as f64;
-            let n_row = allocation.count(row_ix) as f64;
-            let first = (pseudo + n_cell) / (row_pseudo.value + n_row);
-            if !first.is_finite() {
-                // An untouched row whose pseudo-counts underflow or are all zero: nothing to average.
-                continue;
-            }
-            let probability = self.probability(state);
-            mean += probability * first;
-            square += probability * first * (pseudo + n_cell + 1.0) / (row_pseudo.value + n_row + 1.0);
-        }
-        (mean, square)
+            let total = row_pseudo.value + allocation.count(row_ix) as f64;
+            let rest = (total - (pseudo + n_cell)).max(0.0);
+            let mean = (pseudo + n_cell) / total;
+            // An untouched row whose pseudo-counts underflow or are all zero has no mean: it counts as zero.
+            let mean = if mean.is_finite() { mean } else { 0.0 };
+            Moments { mean, variance: mean * (rest / total).max(0.0) / (total + 1.0) }
+        };
+        let states = 0..self.layer.len();
+        let mean = states.clone().map(|state| self.probability(state) * of_state(state).mean).sum::<f64>();
+        let variance = states
+            .map(|state| {
+                let moments = of_state(state);
+                self.probability(state) * (moments.variance + (moments.mean - mean).powi(2))
+            })
+            .filter(|part| part.is_finite())
+            .sum();
+        Moments { mean, variance }
     }
 
     /// The family values with exchangeable labels renamed in order of appearance: equal for all relabellings.

@@ -9,7 +9,7 @@ use super::symmetry::{LabelClass, label_classes};
 use super::tail::ways_are_disjoint;
 use crate::engine::Problem;
 use crate::error::Result;
-use crate::math::{LnProduct, Scaled};
+use crate::math::{LnProduct, Scaled, TINY};
 use crate::prior::PseudoCount;
 use hashbrown::HashSet;
 
@@ -260,7 +260,7 @@ impl WayCompiler<'_> {
             let used_before = way[..at].iter().filter(|&&other| other == counter_ix).count();
             let certain = self.counters.certain[counter_ix as usize] as f64 + used_before as f64;
             let divides = counter.kind == Kind::Row;
-            let if_tiny = (certain == 0.0 && counter.pseudo.value < 1e-290).then(|| {
+            let if_tiny = (certain == 0.0 && counter.pseudo.value < TINY).then(|| {
                 let ln = counter.pseudo.ln();
                 Scaled::from_ln(if divides { -ln } else { ln })
             });

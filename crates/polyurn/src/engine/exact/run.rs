@@ -6,7 +6,7 @@ use super::tail::{ln_totals, ways_are_disjoint};
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::error::{Error, Result};
-use crate::math::{Double, LnProduct, Scaled};
+use crate::math::{Double, LnProduct, Scaled, TINY};
 use serde::{Deserialize, Serialize};
 
 /// Settings of the exact engine.
@@ -434,7 +434,7 @@ fn multiply_certain(certain: &[CertainTouch], m: u64, product: &mut LnProduct) {
         for use_ix in 0..u64::from(touch.n_touches) {
             let n = touch.n_before + m * u64::from(touch.n_touches) + use_ix;
             let ln_if_tiny = Double::from(touch.pseudo.ln_if_tiny);
-            match (n == 0 && touch.pseudo.value < 1e-290, touch.divides) {
+            match (n == 0 && touch.pseudo.value < TINY, touch.divides) {
                 (true, false) => product.multiply_exp(ln_if_tiny),
                 (true, true) => product.multiply_exp(-ln_if_tiny),
                 (false, false) => product.multiply(Double::from(touch.pseudo.value) + Double::from(n)),
