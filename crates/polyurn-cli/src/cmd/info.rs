@@ -364,7 +364,7 @@ impl Info<'_> {
             Some(Ok(cost)) => {
                 let fits = if cost.bytes <= self.max_memory as f64 { "fits" } else { "is beyond" };
                 format!(
-                    "\ncost             exact: at most {} states, {} bytes, about {} s; {fits} the memory limit\n",
+                    "\ncost             exact: about {} states, {} bytes, {} s; {fits} the memory limit\n",
                     show_short(cost.states),
                     show_short(cost.bytes),
                     show_short(cost.seconds)

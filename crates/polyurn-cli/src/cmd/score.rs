@@ -138,7 +138,7 @@ impl Job<'_> {
             _ if !has_unseen => "nothing has to be summed out: the evidence has a closed form".into(),
             ScoreMethod::Exact => "asked for".into(),
             ScoreMethod::Auto => {
-                format!("small enough to be exact: at most about {} states foreseen", show_short(cost.states))
+                format!("small enough to be exact: about {} states foreseen", show_short(cost.states))
             }
         }
     }

@@ -48,13 +48,13 @@ pub fn totals(
         }
         TotalsRange::Between(low, high) => (low, Some(high)),
     };
-    let mut tail = Tail { total, n_seen, log_joints: Vec::new() };
+    check_length(&total, n_seen, last)?;
+    let mut tail = Tail { total, n_seen, n_listed: 0, log_sum: f64::NEG_INFINITY };
     let wants_more = |entries: &[Double]| {
         let n_unknown = entries.len() as u64 - 1;
-        tail.log_joints.push(log_joint(n_unknown, entries[n_unknown as usize]));
         match last {
             Some(last) => n_seen + n_unknown < last,
-            None => !tail.is_negligible(),
+            None => !tail.is_negligible_after(log_joint(n_unknown, entries[n_unknown as usize])),
         }
     };
     let found = exact.unknown_totals(problem, last.map(|last| last - n_seen), wants_more, control)?;
@@ -65,6 +65,24 @@ pub fn totals(
     Ok(listed.filter(|entry| entry.tokens >= first).collect())
 }
 
+/// Longest list of totals.
+const MAX_TOTALS: f64 = 1e6;
+
+/// Refuses a list that would never end: with a small rate the totals that matter reach to some multiple of their mean.
+fn check_length(total: &GammaTotal, n_seen: u64, last: Option<u64>) -> Result<()> {
+    let length = match last {
+        Some(last) => (last - n_seen) as f64,
+        None => (total.shape + n_seen as f64) / total.rate,
+    };
+    if length <= MAX_TOTALS {
+        return Ok(());
+    }
+    Err(Error::TooCostly(format!(
+        "about {length:.1e} totals would have to be listed; bound them with --totals LO..HI (at most a million), or give a \
+         larger --b"
+    )))
+}
+
 /// Decides when the totals not listed can be left out.
 ///
 /// With q(m) the probability that the next token falls into an unknown cell too, neighbouring terms have the ratio
@@ -73,17 +91,20 @@ pub fn totals(
 struct Tail {
     total: GammaTotal,
     n_seen: u64,
-    log_joints: Vec<f64>,
+    n_listed: u64,
+    log_sum: f64,
 }
 
 impl Tail {
-    fn is_negligible(&self) -> bool {
-        let Some(&last) = self.log_joints.last() else { return false };
+    /// Takes the next term in and says whether all later ones can be left out.
+    fn is_negligible_after(&mut self, last: f64) -> bool {
+        let n_unknown = self.n_listed;
+        self.n_listed += 1;
+        self.log_sum = log_sum_exp(&[self.log_sum, last]);
         if last == f64::NEG_INFINITY {
             return true;
         }
-        let n_unknown = self.log_joints.len() - 1;
-        let room = (log_sum_exp(&self.log_joints) + TAIL.ln() - last).exp();
+        let room = (self.log_sum + TAIL.ln() - last).exp();
         let start = self.total.shape + (self.n_seen as f64);
         let (mut term, mut sum) = (1.0, 0.0);
         for m in n_unknown.. {

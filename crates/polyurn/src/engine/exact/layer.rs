@@ -28,6 +28,9 @@ macro_rules! digit {
 }
 digit!(u8, u16, u32);
 
+/// Registers and factors looked at between two questions whether to stop: some milliseconds.
+const STOP_AFTER: usize = 1 << 20;
+
 /// States and their probabilities, in order of first arrival, so that sums do not depend on hashing.
 #[derive(Debug)]
 pub struct Layer<D> {
@@ -107,7 +110,7 @@ impl<D: Digit> Layer<D> {
         self.index.clear();
     }
 
-    /// Places one token: every state goes to every way's next state. Returns false when `stop` says so.
+    /// Places one token: every state goes to every way's next state. Breaks off when `stop` says so.
     pub fn advance(
         &self,
         ways: &[CompiledWay],
@@ -115,16 +118,21 @@ impl<D: Digit> Layer<D> {
         canonicalisers: &[Canonicaliser],
         next: &mut Layer<D>,
         mut stop: impl FnMut(usize, &Layer<D>) -> bool,
-    ) -> bool {
+    ) {
         next.clear();
         let mut state = vec![D::default(); self.width];
         let mut scratch = state.clone();
+        let mut work = STOP_AFTER;
         for ix in 0..self.len() {
-            if ix % 4096 == 0 && stop(ix, next) {
-                return false;
-            }
             let from = self.state(ix);
             for way in ways {
+                work += self.width + way.factors.len() + 16;
+                if work >= STOP_AFTER {
+                    work = 0;
+                    if stop(ix, next) {
+                        return;
+                    }
+                }
                 let weight = transition(self.weights[ix], way, from);
                 if weight.is_zero() {
                     continue;
@@ -143,7 +151,6 @@ impl<D: Digit> Layer<D> {
                 next.add(&state, weight);
             }
         }
-        true
     }
 
     /// Flat contents for a checkpoint.

@@ -10,7 +10,9 @@
 //! - slots depend on each other linearly (the counts of a topic's words add up to the topic's count), so a state is known
 //!   from a basis of slots, and there are at most as many states as numbers these can take.
 //!
-//! Exchangeable labels divide the bound by the number of their permutations.
+//! Exchangeable labels then divide it: of n tokens at most n labels are occupied, and states with j occupied labels come in
+//! about j! versions, so the share that remains is the sum over j of the bound with j labels over j!. That is close, but no
+//! bound: versions that happen to be equal are fewer than j!.
 
 use super::records::Ambiguous;
 use super::slots::Slots;
@@ -38,14 +40,14 @@ const MAX_LOOKS: usize = 3_000_000;
 /// Numbers of states are cut off here, so that sums of them stay finite.
 const LN_MAX_STATES: f64 = 575.0;
 
-/// Picks the cheapest of several orders. `touches[r]` are the effects of record r's ways; `n_symmetries` is the number of
-/// label permutations. Slots that are `kept_to_end` are never forgotten.
+/// Picks the cheapest of several orders. `touches[r]` are the effects of record r's ways; `label_sets` are the sizes of the
+/// sets of exchangeable labels. Slots that are `kept_to_end` are never forgotten.
 pub fn choose_order(
     model: &Model,
     records: &[Ambiguous],
     touches: &[Vec<Touches>],
     kept_to_end: &[bool],
-    n_symmetries: f64,
+    label_sets: &[usize],
 ) -> (Vec<usize>, Forecast) {
     let counts: Vec<u64> = records.iter().map(|record| record.count).collect();
     let n_ways: usize = touches.iter().map(Vec::len).sum();
@@ -54,7 +56,7 @@ pub fn choose_order(
     orders
         .into_iter()
         .map(|order| {
-            let forecast = forecast(&order, &counts, touches, kept_to_end, n_symmetries, n_layers);
+            let forecast = forecast(&order, &counts, touches, kept_to_end, label_sets, n_layers);
             (order, forecast)
         })
         .min_by(|a, b| a.1.n_transitions.total_cmp(&b.1.n_transitions))
@@ -91,7 +93,7 @@ fn forecast(
     counts: &[u64],
     touches: &[Vec<Touches>],
     kept_to_end: &[bool],
-    n_symmetries: f64,
+    label_sets: &[usize],
     n_layers: usize,
 ) -> Forecast {
     let last = last_touch(order, touches, kept_to_end);
@@ -100,7 +102,7 @@ fn forecast(
     let mut at = 0;
     while at < order.len() {
         let layer = (at + step - 1).min(order.len() - 1);
-        let ln_states = ln_layer_states(&order[..=layer], counts, touches, &last, layer) - n_symmetries.ln();
+        let ln_states = ln_layer_states(&order[..=layer], counts, touches, &last, layer, label_sets);
         let n_states = ln_states.clamp(0.0, LN_MAX_STATES).exp();
         forecast.n_states = forecast.n_states.max(n_states);
         let n_steps: f64 =
@@ -123,7 +125,14 @@ pub fn last_touch(order: &[usize], touches: &[Vec<Touches>], kept_to_end: &[bool
 }
 
 /// ln of an upper bound of the states while the last of these records is being placed.
-fn ln_layer_states(records: &[usize], counts: &[u64], touches: &[Vec<Touches>], last: &[usize], layer: usize) -> f64 {
+fn ln_layer_states(
+    records: &[usize],
+    counts: &[u64],
+    touches: &[Vec<Touches>],
+    last: &[usize],
+    layer: usize,
+    label_sets: &[usize],
+) -> f64 {
     let mut groups: HashMap<Vec<Touches>, f64> = HashMap::new();
     for &record in records {
         let mut effects: Vec<Touches> = touches[record]
@@ -141,7 +150,25 @@ fn ln_layer_states(records: &[usize], counts: &[u64], touches: &[Vec<Touches>], 
     groups.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let ln_spread: f64 =
         groups.iter().map(|(effects, n_tokens)| ln_compositions(*n_tokens, effects.len() as f64)).sum();
-    if WORTH_A_BASIS.contains(&ln_spread) { ln_spread.min(ln_basis_range(&groups)) } else { ln_spread }
+    let ln_bound = if WORTH_A_BASIS.contains(&ln_spread) { ln_spread.min(ln_basis_range(&groups)) } else { ln_spread };
+    ln_bound + label_sets.iter().map(|&n_labels| ln_share_of_labellings(&groups, n_labels, ln_spread)).sum::<f64>()
+}
+
+/// ln of the share of states that remains when labels of one set are exchanged for each other.
+fn ln_share_of_labellings(groups: &[(Vec<Touches>, f64)], n_labels: usize, ln_spread: f64) -> f64 {
+    let n_tokens: f64 = groups.iter().map(|(_, n_tokens)| n_tokens).sum();
+    let most = (n_labels as f64).min(n_tokens).max(1.0) as usize;
+    let ln_with = |n_occupied: usize| -> f64 {
+        let share = n_occupied as f64 / n_labels as f64;
+        let spread = |(effects, n_tokens): &(Vec<Touches>, f64)| {
+            ln_compositions(*n_tokens, (effects.len() as f64 * share).ceil().max(1.0))
+        };
+        groups.iter().map(spread).sum::<f64>() - ln_spread - libm::lgamma(n_occupied as f64 + 1.0)
+    };
+    // Terms of many labels follow a smooth curve: some dozens of them are enough.
+    let step = most.div_ceil(64).max(1);
+    let terms: Vec<f64> = (1..=most).rev().step_by(step).map(|n| ln_with(n) + (step as f64).ln()).collect();
+    crate::math::log_sum_exp(&terms).min(0.0)
 }
 
 /// ln of the numbers of states for which the better bound is sought: below, the simple one will do; above, the problem is
@@ -157,38 +184,39 @@ fn ln_basis_range(groups: &[(Vec<Touches>, f64)]) -> f64 {
         groups.iter().flat_map(|(effects, _)| effects.iter().flatten().map(|touch| touch.0)).collect();
     slots.sort_unstable();
     slots.dedup();
-    let touched = |effect: &Touches, slot: u32| {
-        effect.iter().find(|touch| touch.0 == slot).map_or(0.0, |touch| f64::from(touch.1))
-    };
-    let range = |slot: u32| -> f64 {
-        let spread = |effects: &[Touches]| {
-            let values = effects.iter().map(|effect| touched(effect, slot));
-            values.clone().fold(0.0, f64::max) - values.fold(f64::INFINITY, f64::min)
-        };
-        groups.iter().map(|(effects, n_tokens)| n_tokens * spread(effects)).sum()
-    };
-    let mut by_range: Vec<(f64, u32)> = slots.iter().map(|&slot| (range(slot), slot)).collect();
-    by_range.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let n_rows: usize = groups.iter().map(|(effects, _)| effects.len() - 1).sum();
-    if n_rows * by_range.len() > MAX_BASIS_ENTRIES {
+    let n_effects: usize = groups.iter().map(|(effects, _)| effects.len()).sum();
+    if n_effects * slots.len() > MAX_BASIS_ENTRIES {
         return f64::INFINITY;
     }
-    // One row for each way a token can differ from the first way, one column for each slot, smallest range first.
-    let row = |effect: &Touches, first: &Touches| -> Vec<f64> {
-        by_range.iter().map(|&(_, slot)| touched(effect, slot) - touched(first, slot)).collect()
+    let dense = |effect: &Touches| -> Vec<f64> {
+        let mut row = vec![0.0; slots.len()];
+        for &(slot, n) in effect {
+            row[slots.binary_search(&slot).expect("all slots are listed")] = f64::from(n);
+        }
+        row
     };
-    let mut rows: Vec<Vec<f64>> = groups
-        .iter()
-        .flat_map(|(effects, _)| effects[1..].iter().map(|effect| row(effect, &effects[0])).collect::<Vec<_>>())
-        .collect();
+    let mut ranges = vec![0.0; slots.len()];
+    // One row for each way a token can differ from the first way, one column for each slot.
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for (effects, n_tokens) in groups {
+        let effects: Vec<Vec<f64>> = effects.iter().map(dense).collect();
+        for (column, range) in ranges.iter_mut().enumerate() {
+            let values = effects.iter().map(|effect| effect[column]);
+            let (low, high) = (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max));
+            *range += n_tokens * (high - low);
+        }
+        rows.extend(effects[1..].iter().map(|row| row.iter().zip(&effects[0]).map(|(a, b)| a - b).collect()));
+    }
+    let mut by_range: Vec<(f64, usize)> = ranges.into_iter().zip(0..).collect();
+    by_range.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut ln = 0.0;
-    for (column, &(range, _)) in by_range.iter().enumerate() {
+    for (range, column) in by_range {
         let Some(at) = rows.iter().position(|row| row[column].abs() > 1e-9) else { continue };
         ln += (range + 1.0).ln();
         let pivot = rows.swap_remove(at);
         for row in rows.iter_mut().filter(|row| row[column].abs() > 1e-9) {
             let factor = row[column] / pivot[column];
-            row.iter_mut().zip(&pivot).skip(column).for_each(|(entry, &pivot)| *entry -= factor * pivot);
+            row.iter_mut().zip(&pivot).for_each(|(entry, &pivot)| *entry -= factor * pivot);
         }
         rows.retain(|row| row.iter().any(|entry| entry.abs() > 1e-9));
     }

@@ -119,11 +119,15 @@ impl<'a> Program<'a> {
         }
         let touches: Vec<Vec<Touches>> = sorted.ambiguous.iter().map(|record| effects(&slots, &record.ways)).collect();
         let kept_to_end = kept_slots(&slots, &sorted, goal);
-        let n_symmetries = classes.iter().flat_map(|class| &class.sets).map(|set| factorial(set.len())).product();
+        // Labels of nodes that no uncertain register carries (idle and barren ones) save nothing.
+        let is_carried = |class: &usize| slots.types.iter().any(|slot_type| slot_type.classes.contains(class));
+        let carried = (0..classes.len()).filter(is_carried);
+        let label_sets: Vec<usize> =
+            carried.flat_map(|class| classes[class].sets.iter().map(|set| set.len())).collect();
         let (order, forecast) = if sorted.ambiguous.is_empty() {
             (Vec::new(), Forecast { n_states: 1.0, n_transitions: 0.0 })
         } else {
-            choose_order(problem.model, &sorted.ambiguous, &touches, &kept_to_end, n_symmetries)
+            choose_order(problem.model, &sorted.ambiguous, &touches, &kept_to_end, &label_sets)
         };
         let alive = alive_ranges(&order, &touches, &kept_to_end);
         let registers = Registers::new(&slots, &classes, &alive);
@@ -166,10 +170,6 @@ impl<'a> Program<'a> {
     pub fn n_steps(&self) -> u64 {
         self.steps.iter().map(|step| step.count).sum()
     }
-}
-
-fn factorial(n: usize) -> f64 {
-    (1..=n).map(|factor| factor as f64).product()
 }
 
 /// The forecast for a given number of tokens in unknown cells on top of the seen ones.

@@ -69,7 +69,7 @@ pub fn sort_records<'a>(problem: &Problem<'a>, full: bool) -> Result<Sorted<'a>>
             if n_listed > MAX_LISTED {
                 return Err(Error::TooCostly(format!(
                     "exact: more than {} of {} distinct records have unseen values, each in several ways; that is beyond \
-                     this engine, use an estimate",
+                     this engine; use fewer records or hidden nodes",
                     sorted.ambiguous.len(),
                     problem.counts.n_records()
                 )));
@@ -122,10 +122,10 @@ fn list_ways(
 ) -> Result<Vec<Way>> {
     let sizes: Vec<u32> = unseen.iter().map(|&node| problem.model.node(node).size).collect();
     let n_ways: f64 = sizes.iter().map(|&size| f64::from(size)).product();
-    if n_ways > MAX_WAYS {
+    if n_ways > MAX_WAYS || n_ways * 2.0 * nodes.len() as f64 > MAX_LISTED as f64 {
         let names: Vec<&str> = unseen.iter().map(|&node| problem.model.node(node).name.as_str()).collect();
         return Err(Error::TooCostly(format!(
-            "exact: one token can be allocated in {n_ways:.3e} ways over {}; that is beyond this engine, use an estimate",
+            "exact: one token can be allocated in {n_ways:.3e} ways over {}; that is beyond this engine; use fewer values",
             names.join(", ")
         )));
     }

@@ -130,12 +130,12 @@ impl Exact {
         }
         if n_states > 1e18 {
             return Err(Error::TooCostly(format!(
-                "exact: up to {n_states:.1e} states, far beyond the limit of {}; use fewer tokens or hidden values, or an estimate",
+                "exact: up to {n_states:.1e} states, far beyond the limit of {}; use fewer tokens or hidden values",
                 show_bytes(self.max_memory as f64)
             )));
         }
         Err(Error::TooCostly(format!(
-            "exact: up to {n_states:.2e} states would take {}, beyond the limit of {}; raise --max-memory, or use an estimate",
+            "exact: up to {n_states:.2e} states would take {}, beyond the limit of {}; raise --max-memory, or use fewer tokens",
             show_bytes(n_states * bytes_per_state),
             show_bytes(self.max_memory as f64)
         )))
@@ -296,7 +296,7 @@ impl Job<'_, '_> {
             return Ok(());
         }
         Err(Error::TooCostly(format!(
-            "exact: the states have grown beyond the limit of {}; raise --max-memory{}, or use an estimate",
+            "exact: the states have grown beyond the limit of {}; raise --max-memory{}, or use fewer tokens",
             show_bytes(self.max_memory as f64),
             if self.program.unknown.is_some() { ", bound the totals with --totals LO..HI" } else { "" }
         )))

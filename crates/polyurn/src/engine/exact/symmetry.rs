@@ -19,12 +19,15 @@ pub struct LabelClass {
     pub sets: Vec<Vec<u32>>,
 }
 
+/// Labels of larger nodes are left alone: there are always more of them than tokens.
+const MAX_LABELS: u32 = 100_000;
+
 /// All classes with at least one set of interchangeable labels.
 pub fn label_classes(model: &Model, prior: &Prior, counts: &Counts) -> Vec<LabelClass> {
     let seen = counts.seen_anywhere();
     classes(model)
         .into_iter()
-        .filter(|nodes| nodes.iter().all(|node| !seen[node.ix()]))
+        .filter(|nodes| nodes.iter().all(|node| !seen[node.ix()]) && model.node(nodes[0]).size <= MAX_LABELS)
         .filter_map(|nodes| {
             let size = model.node(nodes[0]).size;
             let sets = interchangeable(model, prior, &nodes, size);
