@@ -61,7 +61,7 @@ pub struct OutputArgs {
 pub struct ModelArgs {
     /// Model text (`doc -> topic[20] -> word`), preset (`lda(20)`), contraction (`einsum: ir,jr->ij; r[3]`), or a file
     /// ending in .json or .toml.
-    #[arg(long, value_name = "TEXT|FILE")]
+    #[arg(long, value_name = "TEXT|FILE", allow_hyphen_values = true)]
     pub model: String,
 }
 
@@ -233,7 +233,7 @@ pub struct EnumerateArgs {
 #[command(group = ArgGroup::new("source").required(true).args(["model", "from"]))]
 pub struct SimulateArgs {
     /// Model to draw from, as for `score`; every node needs a size.
-    #[arg(long, value_name = "TEXT|FILE")]
+    #[arg(long, value_name = "TEXT|FILE", allow_hyphen_values = true)]
     pub model: Option<String>,
     /// Draw tokens in proportion to the counts of this file instead.
     #[arg(long, value_name = "FILE", requires = "tokens")]

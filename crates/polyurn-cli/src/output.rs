@@ -110,7 +110,7 @@ impl Output {
     /// Says warnings on standard error.
     pub fn warn(&self, warnings: &[Warning]) {
         if !self.quiet {
-            warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+            warnings.iter().for_each(|warning| say(&format!("warning: {}", one_line(&warning.to_string()))));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Progress on a terminal, and checkpoints to a file.
 
-use crate::args::{CheckpointArgs, LimitArgs};
+use crate::args::{CheckpointArgs, LimitArgs, OutputArgs};
 use crate::checkpoint::CheckpointFile;
 use crate::output::{Failure, Output};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,6 +21,16 @@ struct Watcher {
 const PATIENCE: Duration = Duration::from_millis(400);
 /// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(100);
+
+/// Refuses a checkpoint that is the output too.
+pub fn check_checkpoint(checkpoint: &CheckpointArgs, output: &OutputArgs) -> std::result::Result<(), Failure> {
+    match (&checkpoint.checkpoint, &output.output) {
+        (Some(checkpoint), Some(output)) if checkpoint == output => {
+            Err(Failure::Usage(format!("{}: is both checkpoint and output; give two files", output.display())))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// The control of a run: signals, time limit, progress bar, checkpoint.
 pub fn control(

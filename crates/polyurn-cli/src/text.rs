@@ -122,11 +122,16 @@ pub fn plural(n: u64, one: &str) -> String {
 
 /// Rows of cells as aligned columns. The first column is flush left, the others flush right.
 pub fn columns(rows: &[Vec<String>]) -> String {
+    // A label may hold anything; a line break in it must not break the table.
+    let clean = |cell: &String| -> String {
+        if cell.chars().any(char::is_control) { cell.escape_debug().to_string() } else { cell.clone() }
+    };
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(clean).collect()).collect();
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..n_columns).map(|column| width(column).unwrap_or(0)).collect();
     let mut out = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let pad = " ".repeat(widths[column] - cell.chars().count());

@@ -150,10 +150,12 @@ impl<'t> Comparison<'t> {
         let odds = lead.exp();
         let strength = match odds {
             odds if odds < 3.0 => {
-                return wrap(&format!(
-                    "The data do not settle it: \"{claim}\" is best, but \"{rival}\" is only {} times less probable.",
-                    show_odds(odds)
-                ));
+                let rest = if odds < 1.25 {
+                    "is about as probable".to_owned()
+                } else {
+                    format!("is only {} times less probable", show_odds(odds))
+                };
+                return wrap(&format!("The data do not settle it: \"{claim}\" is best, but \"{rival}\" {rest}."));
             }
             odds if odds < 20.0 => "The data favour",
             odds if odds < 150.0 => "The data speak clearly for",

@@ -5,12 +5,12 @@ use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
 use crate::progress::control;
 use crate::text::{columns, show_count, show_ln};
-use polyurn::Error;
 use polyurn::engine::Problem;
 use polyurn::engine::enumerate::{Enumeration, Tensor};
 use polyurn::engine::exact::Exact;
 use polyurn::math::log_sum_exp;
 use polyurn::prior::Prior;
+use polyurn::{Error, Warning};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,6 +25,9 @@ pub fn run(args: &EnumerateArgs) -> Result<(), Failure> {
     let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
     let total = prior.total(Some(binding.counts.n_tokens))?;
     let job = Job { args, problem: &problem, enumeration: Enumeration::new(&problem, total)?, output: &output };
+    if job.enumeration.n_tensors == 0.0 {
+        output.warn(&[Warning::ImpossibleData]);
+    }
     job.enumeration.check_cost(&Exact { max_memory: args.limits.max_memory })?;
     match args.bins {
         Some(n_bins) => job.histogram(n_bins as usize),
@@ -83,16 +86,18 @@ impl Job<'_, '_> {
             .occupied
             .iter()
             .map(|&(cell, n)| {
-                let values: Vec<String> = self.enumeration.cells[cell as usize]
-                    .iter()
-                    .zip(self.problem.model.nodes())
-                    .zip(&self.problem.counts.labels)
-                    .map(|((&value, node), labels)| format!("{}={}", node.name, labels.name(value)))
-                    .collect();
+                let labels = self.labels_of(cell).into_iter().zip(self.problem.model.nodes());
+                let values: Vec<String> = labels.map(|(label, node)| format!("{}={label}", node.name)).collect();
                 format!("{}: {n}", values.join(" "))
             })
             .collect();
         format!("\"{}\"", cells.join("; ").replace('"', "\"\""))
+    }
+
+    /// What the values of a full cell are called, node by node.
+    fn labels_of(&self, cell: u32) -> Vec<String> {
+        let values = self.enumeration.cells[cell as usize].iter().zip(&self.problem.counts.labels);
+        values.map(|(&value, labels)| labels.name(value).into_owned()).collect()
     }
 
     fn list_json(&self) -> Result<(), Failure> {
@@ -104,7 +109,7 @@ impl Job<'_, '_> {
                 entry["cells"] = tensor
                     .occupied
                     .iter()
-                    .map(|&(cell, n)| json!({ "values": self.enumeration.cells[cell as usize], "count": n }))
+                    .map(|&(cell, n)| json!({ "values": self.labels_of(cell), "count": n }))
                     .collect();
             }
             list.push(entry);
@@ -136,6 +141,9 @@ impl Job<'_, '_> {
             n += 1;
             Ok(())
         })?;
+        if n == 0 {
+            (low, high) = (0.0, 0.0);
+        }
         let width = ((high - low) / n_bins as f64).max(f64::MIN_POSITIVE);
         let mut bins = vec![0u64; n_bins];
         let mut by_d_ep: BTreeMap<i64, u64> = BTreeMap::new();
@@ -146,7 +154,7 @@ impl Job<'_, '_> {
             sum += (tensor.ln_pi - high).exp();
             Ok(())
         })?;
-        let log_sum = high + sum.ln();
+        let log_sum = if n == 0 { f64::NEG_INFINITY } else { high + sum.ln() };
         let edges = |ix: usize| (low + width * ix as f64, low + width * (ix + 1) as f64);
         self.output.result(
             || {

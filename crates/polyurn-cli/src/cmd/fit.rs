@@ -5,7 +5,7 @@ use crate::args::FitArgs;
 use crate::checkpoint::CheckpointFile;
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
-use crate::progress::control;
+use crate::progress::{check_checkpoint, control};
 use crate::text::{columns, show_ln, show_short};
 use polyurn::Warning;
 use polyurn::counts::Labels;
@@ -31,6 +31,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let prior = Prior::build(&binding.model, &settings)?;
     let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
     let total = prior.total(Some(binding.counts.n_tokens))?;
+    check_checkpoint(&args.checkpoint, &args.output)?;
     let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
     let posterior = posterior(&Exact { max_memory: args.limits.max_memory }, &problem, &mut control)?;
     drop(control);
@@ -179,6 +180,12 @@ impl Fit<'_, '_> {
             text += &columns(&lines);
             if table.rows.len() > SHOWN_ROWS {
                 text += &format!("  and {} more rows (see --json)\n", table.rows.len() - SHOWN_ROWS);
+            }
+            if table.rows.iter().any(|row| row.cells.len() > SHOWN_CELLS) {
+                text += &format!("  the {SHOWN_CELLS} largest of each row (see --json for all)\n");
+            }
+            if (table.rows.len() as f64) < model.tables()[table.table.ix()].n_rows() {
+                text += "  rows that no token can be in are as in the prior\n";
             }
         }
         text

@@ -51,7 +51,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         None => vec![model.node_indices().filter(|node| is_seen[node.ix()]).collect()],
     };
     let info = Info {
-        plan: Plan::compile(&model, &seen_sets)?,
+        plan: Plan::compile(&model, &seen_sets),
         cost: counts.as_ref().map(|counts| exact_cost(&model, &prior, counts, args.limits.max_memory)),
         moral: Moral::new(&model),
         model: &model,
@@ -111,7 +111,7 @@ struct Info<'a> {
     prior: &'a Prior,
     counts: Option<&'a Counts>,
     is_seen: Vec<bool>,
-    plan: Plan,
+    plan: polyurn::Result<Plan>,
     moral: Moral,
     cost: Option<Result<Cost, String>>,
     warnings: Vec<Warning>,
@@ -224,8 +224,12 @@ impl Info<'_> {
             })
             .collect();
         let edge = |&(a, b): &(usize, usize)| json!([self.name(a), self.name(b)]);
-        let patterns: Vec<Value> =
-            self.plan.patterns().iter().enumerate().map(|(ix, pattern)| self.pattern_json(ix, pattern)).collect();
+        let patterns: Vec<Value> = match &self.plan {
+            Ok(plan) => {
+                plan.patterns().iter().enumerate().map(|(ix, pattern)| self.pattern_json(ix, pattern)).collect()
+            }
+            Err(_) => Vec::new(),
+        };
         let exact = match &self.cost {
             None => Value::Null,
             Some(Ok(cost)) => json!({
@@ -249,7 +253,8 @@ impl Info<'_> {
                 "treewidth": self.moral.tree.treewidth(),
             },
             "patterns": patterns,
-            "eliminations": self.plan.n_eliminations(),
+            "plan_error": self.plan.as_ref().err().map(ToString::to_string),
+            "eliminations": self.plan.as_ref().ok().map(Plan::n_eliminations),
             "cost": { "exact": exact },
             "tokens": self.counts.map(|counts| counts.n_tokens),
             "records": self.counts.map(Counts::n_records),
@@ -312,7 +317,7 @@ impl Info<'_> {
             self.moral.edges.iter().map(|&(a, b)| format!("{} - {}", self.name(a), self.name(b))).collect();
         let edges = if edges.is_empty() { "no edges".into() } else { edges.join(", ") };
         let verdict = if self.moral.is_equivalent() {
-            "the model says the same as this undirected graph, whatever the arrows' direction".to_owned()
+            "the model says the same as this undirected graph".to_owned()
         } else {
             let colliders: Vec<&str> = self.moral.colliders.iter().map(|&node| self.name(node)).collect();
             format!("the model says more than this graph: arrows meet at {}", colliders.join(", "))
@@ -324,7 +329,11 @@ impl Info<'_> {
     }
 
     fn patterns_text(&self) -> String {
-        let patterns = self.plan.patterns();
+        let plan = match &self.plan {
+            Ok(plan) => plan,
+            Err(error) => return format!("\nseen             {error}\n"),
+        };
+        let patterns = plan.patterns();
         let mut text = String::new();
         for (ix, pattern) in patterns.iter().take(SHOWN_PATTERNS).enumerate() {
             let seen = self.names(&pattern.seen);
@@ -348,7 +357,7 @@ impl Info<'_> {
             text += &format!(
                 "\nand {} more patterns of seen nodes; all of them share {}\n",
                 patterns.len() - SHOWN_PATTERNS,
-                plural(self.plan.n_eliminations() as u64, "elimination")
+                plural(plan.n_eliminations() as u64, "elimination")
             );
         }
         text

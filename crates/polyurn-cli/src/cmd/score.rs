@@ -5,7 +5,7 @@ use crate::checkpoint::CheckpointFile;
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
 use crate::parallel;
-use crate::progress::control;
+use crate::progress::{check_checkpoint, control};
 use crate::text::{columns, plural, show_ln, show_short};
 use polyurn::control::Control;
 use polyurn::engine::Problem;
@@ -27,6 +27,7 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     if args.totals.is_some() && binding.counts.unknown.is_empty() {
         return Err(Failure::Usage("--totals: no cell of the data has the count `?`, so the total is known".into()));
     }
+    check_checkpoint(&args.checkpoint, &args.output)?;
     let job = Job { args, binding: &binding };
     match given.curve {
         None => {
@@ -255,10 +256,14 @@ impl Score {
         let probability = |entry: &TotalProbability| (entry.log_joint - self.log_marginal).exp();
         let mean: f64 = totals.iter().map(|entry| entry.tokens as f64 * probability(entry)).sum();
         let mut rows = vec![vec!["total".to_owned(), "ln p(seen, total)".into(), "probability".into()]];
-        for entry in totals.iter().filter(|entry| probability(entry) >= 1e-3).take(60) {
+        let shown: Vec<&TotalProbability> = totals.iter().filter(|entry| probability(entry) >= 1e-3).take(60).collect();
+        let n_hidden = totals.len() - shown.len();
+        for entry in shown {
             rows.push(vec![entry.tokens.to_string(), show_ln(entry.log_joint), format!("{:.4}", probability(entry))]);
         }
-        format!("\nmost probable total {}, mean {}\n\n{}", mode.tokens, show_short(mean), columns(&rows))
+        let more =
+            if n_hidden == 0 { String::new() } else { format!("and {n_hidden} less probable totals (see --json)\n") };
+        format!("\nmost probable total {}, mean {}\n\n{}{more}", mode.tokens, show_short(mean), columns(&rows))
     }
 }
 

@@ -51,6 +51,12 @@ fn from_model(args: &SimulateArgs, model: &str, output: &Output) -> Result<Drawn
         warnings.push(Warning::InconsistentPrior);
     }
     output.warn(&warnings);
+    if let Some(node) = model.nodes().iter().find(|node| node.name == "count") {
+        return Err(Failure::Usage(format!(
+            "node `{}` has the name of the count column of CSV files; give it another name",
+            node.name
+        )));
+    }
     let tokens = match args.tokens {
         Some(n_tokens) => Tokens::Given(n_tokens),
         None => Tokens::Drawn(prior.total(Some(0)).map_err(|_| {

@@ -57,7 +57,9 @@ pub fn totals(
             None => !tail.is_negligible_after(log_joint(n_unknown, entries[n_unknown as usize])),
         }
     };
-    let found = exact.unknown_totals(problem, last.map(|last| last - n_seen), wants_more, control)?;
+    // Without a bound, about as many as a few times their mean without the unknown cells' own probability.
+    let foreseen = last.map_or((3.0 * (total.shape + n_seen as f64) / total.rate) as u64 + 30, |last| last - n_seen);
+    let found = exact.unknown_totals(problem, foreseen, wants_more, control)?;
     let listed = found.ln_p_sequence.iter().zip(0u64..).map(|(&ln_p_sequence, n_unknown)| TotalProbability {
         tokens: n_seen + n_unknown,
         log_joint: log_joint(n_unknown, ln_p_sequence),

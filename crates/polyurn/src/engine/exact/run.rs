@@ -35,6 +35,8 @@ pub struct Cost {
     pub seconds: f64,
 }
 
+/// Longest list of totals by convolution, whose time grows with its square: about a minute.
+const MAX_CONVOLVED: usize = 1 << 16;
 /// Time for one transition, measured on small states; for forecasts only.
 const SECONDS_PER_TRANSITION: f64 = 1.2e-7;
 
@@ -91,14 +93,14 @@ impl Exact {
     }
 
     /// ln p(sequence) with 0, 1, 2, .. further tokens in the unknown cells. `wants_more(entries)` is asked after each
-    /// entry whether to go on.
+    /// entry whether to go on; `n_foreseen` is how many tokens that will be, for the forecast of the cost.
     ///
     /// # Errors
     /// As [`Exact::ln_p_sequence`]; the advice names `--totals`.
     pub fn unknown_totals(
         &self,
         problem: &Problem<'_>,
-        max_unknown: Option<u64>,
+        n_foreseen: u64,
         mut wants_more: impl FnMut(&[Double]) -> bool,
         control: &mut Control<'_>,
     ) -> Result<UnknownTotals> {
@@ -114,7 +116,7 @@ impl Exact {
             }
             return Ok(UnknownTotals { ln_p_sequence, max_states: 1 });
         }
-        self.check_cost(cost_of(program, max_unknown.unwrap_or(0)))?;
+        self.check_cost(cost_of(program, n_foreseen))?;
         let job = Job { program, max_memory: self.max_memory };
         // The number of tokens in unknown cells is open, so registers get their full width.
         job.unknown::<u32>(&mut wants_more, control)
@@ -341,6 +343,12 @@ impl Job<'_, '_> {
                 }
             }
             n_max *= 2;
+            if n_max > MAX_CONVOLVED {
+                return Err(Error::TooCostly(format!(
+                    "exact: more than {} totals would have to be listed; bound them with --totals LO..HI, or give a larger --b",
+                    n_max / 2
+                )));
+            }
         }
     }
 

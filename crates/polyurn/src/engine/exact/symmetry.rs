@@ -19,8 +19,8 @@ pub struct LabelClass {
     pub sets: Vec<Vec<u32>>,
 }
 
-/// Labels of larger nodes are left alone: there are always more of them than tokens.
-const MAX_LABELS: u32 = 100_000;
+/// Labels of larger nodes are left alone: they are beyond this engine with or without symmetry.
+const MAX_LABELS: u32 = 1000;
 
 /// All classes with at least one set of interchangeable labels.
 pub fn label_classes(model: &Model, prior: &Prior, counts: &Counts) -> Vec<LabelClass> {
