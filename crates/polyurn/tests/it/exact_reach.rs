@@ -163,7 +163,8 @@ fn the_memory_limit_is_respected() {
     });
     let unknown = format!("{FIVE}0,3,?\n1,4,?\n");
     let prior = PriorSettings { rate: Some(0.05), ..settings(0.7) };
-    with_problem(&bound("k[2] -> i[5] j[5]", &csv(&unknown)), &prior, |problem| {
+    // Two hidden nodes: the ways of a token hang together, so its states are followed one by one.
+    with_problem(&bound("k[2] -> l[2] -> j[5]; k -> i[5]", &csv(&unknown)), &prior, |problem| {
         let tight = Exact { max_memory: 1 << 16 };
         let range = TotalsRange::Between(20, 200);
         assert!(matches!(totals(problem, &tight, range, &mut Control::default()), Err(Error::TooCostly(_))));

@@ -176,7 +176,7 @@ impl<D: Digit> Layer<D> {
 }
 
 /// The probability of a state times that of a way from it.
-fn transition<D: Digit>(mut weight: Scaled, way: &CompiledWay, from: &[D]) -> Scaled {
+pub(super) fn transition<D: Digit>(mut weight: Scaled, way: &CompiledWay, from: &[D]) -> Scaled {
     for factor in &way.factors {
         let register = from[factor.register as usize].get();
         match factor.if_tiny {

@@ -6,7 +6,7 @@ use super::records::{Sorted, Way, sort_records};
 use super::registers::{Canonicaliser, Registers};
 use super::slots::{NO_SLOT, Slots};
 use super::symmetry::{LabelClass, label_classes};
-use super::tail::ways_are_disjoint;
+use super::tail::Components;
 use crate::engine::Problem;
 use crate::error::Result;
 use crate::math::{LnProduct, Scaled, TINY};
@@ -175,8 +175,8 @@ impl<'a> Program<'a> {
 /// The forecast for a given number of tokens in unknown cells on top of the seen ones.
 pub fn forecast_with_unknown(program: &Program<'_>, n_unknown: u64) -> f64 {
     match &program.unknown {
-        // Disjoint ways are convolved and add no states.
-        Some(unknown) if unknown.ways.len() > 1 && !ways_are_disjoint(&unknown.ways) => {
+        // Ways that fall into components are convolved and add no states.
+        Some(unknown) if unknown.ways.len() > 1 && Components::new(&unknown.ways).is_none() => {
             let ln = super::order::ln_compositions(n_unknown as f64, unknown.ways.len() as f64);
             program.forecast.n_states * ln.exp()
         }

@@ -7,6 +7,7 @@
 use super::slots::Slots;
 use super::symmetry::LabelClass;
 use hashbrown::HashMap;
+use std::collections::BTreeSet;
 
 /// Label permutations beyond this many are not tried one by one.
 const MAX_PERMUTATIONS: usize = 120;
@@ -41,19 +42,24 @@ impl Registers {
         by_start.sort_by_key(|&ix| span[ix].0);
         let mut registers = Registers { width: 0, of_slot: Vec::new(), groups: Vec::new() };
         let mut group_of_type = vec![0usize; slots.types.len()];
-        let mut busy_until: Vec<usize> = Vec::new();
+        // Groups of each shape, by the position up to which they are in use.
+        let mut in_use: HashMap<&[usize], BTreeSet<(usize, usize)>> = HashMap::new();
         for type_ix in by_start {
-            let classes_of_type = &slots.types[type_ix].classes;
+            let shape = slots.types[type_ix].classes.as_slice();
             let (first, last) = span[type_ix];
-            let free = (0..registers.groups.len())
-                .find(|&ix| busy_until[ix] < first && registers.groups[ix].classes == *classes_of_type);
-            let group = free.unwrap_or_else(|| {
-                registers.groups.push(Group { base: registers.width, classes: classes_of_type.clone() });
-                busy_until.push(0);
-                registers.width += classes_of_type.iter().map(|&class| classes[class].size as usize).product::<usize>();
-                registers.groups.len() - 1
-            });
-            busy_until[group] = last;
+            let groups = in_use.entry(shape).or_default();
+            let group = match groups.first().copied() {
+                Some((until, group)) if until < first => {
+                    groups.remove(&(until, group));
+                    group
+                }
+                _ => {
+                    registers.groups.push(Group { base: registers.width, classes: shape.to_vec() });
+                    registers.width += shape.iter().map(|&class| classes[class].size as usize).product::<usize>();
+                    registers.groups.len() - 1
+                }
+            };
+            groups.insert((last, group));
             group_of_type[type_ix] = group;
         }
         registers.of_slot = slots

@@ -2,7 +2,7 @@
 
 use super::layer::{Digit, Layer};
 use super::program::{CertainTouch, CompiledWay, Goal, Program, UnknownStep, forecast_with_unknown};
-use super::tail::{ln_totals, ways_are_disjoint};
+use super::tail::{Components, ln_totals};
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::error::{Error, Result};
@@ -311,8 +311,8 @@ impl Job<'_, '_> {
     ) -> Result<UnknownTotals> {
         let unknown = self.program.unknown.as_ref().expect("a problem with unknown cells");
         let (layer, max_states) = self.seen_tokens::<D>(control)?;
-        if ways_are_disjoint(&unknown.ways) {
-            let ln_p_sequence = self.unknown_at_once(unknown, &layer, wants_more, control)?;
+        if let Some(components) = Components::new(&unknown.ways) {
+            let ln_p_sequence = self.unknown_at_once(unknown, &components, &layer, wants_more, control)?;
             return Ok(UnknownTotals { ln_p_sequence, max_states });
         }
         self.unknown_one_by_one(unknown, layer, max_states, wants_more, control)
@@ -322,6 +322,7 @@ impl Job<'_, '_> {
     fn unknown_at_once<D: Digit>(
         &self,
         unknown: &UnknownStep,
+        components: &Components<'_>,
         layer: &Layer<D>,
         wants_more: &mut dyn FnMut(&[Double]) -> bool,
         control: &mut Control<'_>,
@@ -329,7 +330,7 @@ impl Job<'_, '_> {
         let mut n_asked = 0;
         let mut n_max = 32;
         loop {
-            let mut entries = ln_totals(&unknown.ways, layer, n_max, control)?;
+            let mut entries = ln_totals(components, layer, n_max, control)?;
             let mut certain = self.program.closed_form.clone();
             for (entry, m) in entries.iter_mut().zip(0u64..) {
                 *entry = *entry + certain.ln();
@@ -343,7 +344,7 @@ impl Job<'_, '_> {
                 }
             }
             n_max *= 2;
-            if n_max > MAX_CONVOLVED {
+            if n_max > components.max_tokens().min(MAX_CONVOLVED) {
                 return Err(Error::TooCostly(format!(
                     "exact: more than {} totals would have to be listed; bound them with --totals LO..HI, or give a larger --b",
                     n_max / 2

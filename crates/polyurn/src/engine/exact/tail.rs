@@ -1,32 +1,59 @@
 //! Tokens in unknown cells, all at once.
 //!
-//! When no two ways of such a token touch the same register, the probability of m of them given a state is a sum over
-//! the numbers (m_1, .., m_W) that take each way of a product with one factor per way:
+//! Ways of such a token that share a register form a component; ways of different components have nothing to do with each
+//! other. The probability of m tokens given a state is then a sum over the numbers (m_1, .., m_C) that go to each component
+//! of a product with one factor per component:
 //!
-//!   m! [z^m] prod_w G_w(z),   G_w(z) = sum_n g_w(n) z^n / n!,
+//!   m! [z^m] prod_c G_c(z),   G_c(z) = sum over n of z^n times the sum over splits n_1 + n_2 + .. = n among its ways of
+//!   g_c(n_1, n_2, ..) / (n_1! n_2! ..),
 //!
-//! g_w(n) being the probability of n tokens taking way w one after another. So totals far beyond what states could
-//! follow cost a few convolutions. This is the case for one unknown cell and one hidden node (theory.md, section 6).
+//! g_c being the probability of these tokens taking their ways one after another. So totals far beyond what states could
+//! follow cost a few convolutions. With one hidden node, the ways of one hidden value are a component (theory.md, section 6).
 
-use super::layer::{Digit, Layer};
+use super::layer::{Digit, Layer, transition};
 use super::program::CompiledWay;
 use crate::control::Control;
 use crate::error::Result;
 use crate::math::{Double, Scaled, ln_factorial};
 use std::ops::{Add, Mul};
 
-/// True when there are several ways and every register is touched by at most one of them. A single way never makes more
-/// states, so it needs no convolution.
-pub fn ways_are_disjoint(ways: &[CompiledWay]) -> bool {
-    if ways.len() < 2 {
-        return false;
+/// Most splits of the tokens of one component among its ways that are listed.
+const MAX_SPLITS: f64 = 1e6;
+
+/// Ways that share registers, directly or through others.
+pub struct Components<'w>(Vec<Vec<&'w CompiledWay>>);
+
+impl<'w> Components<'w> {
+    /// Finds the components. `None` when there is only one way, which never makes more states, or when so many ways hang
+    /// together that nothing is gained.
+    pub fn new(ways: &'w [CompiledWay]) -> Option<Self> {
+        let mut components: Vec<Vec<&CompiledWay>> = Vec::new();
+        for way in ways {
+            let (mut joined, apart): (Vec<_>, Vec<_>) =
+                components.into_iter().partition(|component| component.iter().any(|other| shares(other, way)));
+            components = apart;
+            let mut merged: Vec<&CompiledWay> = joined.drain(..).flatten().collect();
+            merged.push(way);
+            components.push(merged);
+        }
+        let largest = components.iter().map(Vec::len).max().unwrap_or(0);
+        (ways.len() > 1 && components.len() > 1 && largest <= 4).then_some(Components(components))
     }
-    let mut registers: Vec<u32> =
-        ways.iter().flat_map(|way| way.increments.iter().map(|&(register, _)| register)).collect();
-    let n_touches = registers.len();
-    registers.sort_unstable();
-    registers.dedup();
-    registers.len() == n_touches
+
+    /// The largest number of tokens that can be spread over the ways of one component.
+    pub fn max_tokens(&self) -> usize {
+        let largest = self.0.iter().map(Vec::len).max().unwrap_or(1) as i32;
+        // C(m + W, W) splits are about (m + W)^W / W!.
+        let factorial: f64 = (1..=largest).map(f64::from).product();
+        match largest {
+            1 => usize::MAX,
+            _ => (MAX_SPLITS * factorial).powf(1.0 / f64::from(largest)) as usize,
+        }
+    }
+}
+
+fn shares(a: &CompiledWay, b: &CompiledWay) -> bool {
+    a.increments.iter().any(|(register, _)| b.increments.iter().any(|(other, _)| other == register))
 }
 
 /// ln of the probability of the layer's states followed by m tokens, m = 0..=n_max, up to factors that are certain.
@@ -34,17 +61,17 @@ pub fn ways_are_disjoint(ways: &[CompiledWay]) -> bool {
 /// # Errors
 /// When the run was stopped.
 pub fn ln_totals<D: Digit>(
-    ways: &[CompiledWay],
+    components: &Components<'_>,
     layer: &Layer<D>,
     n_max: usize,
     control: &mut Control<'_>,
 ) -> Result<Vec<Double>> {
     let mut states: Vec<usize> = (0..layer.len()).collect();
     states.sort_by(|&a, &b| {
-        let key = |ix: usize| ways.iter().flat_map(move |way| registers_of(way, layer.state(ix)));
+        let key = |ix: usize| components.0.iter().flat_map(move |component| registers_of(component, layer.state(ix)));
         key(a).cmp(key(b))
     });
-    let tail = Tail { ways, layer, n_max };
+    let tail = Tail { components: &components.0, layer, n_max };
     // Plain numbers are five times as fast and nearly always enough; where one underflows, all is done again with an
     // exponent for each.
     if let Some(entries) = tail.sum::<f64>(0, &states, control)?.ln_with_factorials() {
@@ -55,8 +82,9 @@ pub fn ln_totals<D: Digit>(
     Ok(entries.unwrap_or_else(|| vec![never; n_max + 1]))
 }
 
-fn registers_of<'w, D: Digit>(way: &'w CompiledWay, state: &'w [D]) -> impl Iterator<Item = D> + 'w {
-    way.increments.iter().map(|&(register, _)| state[register as usize])
+/// The numbers a component's registers hold.
+fn registers_of<'w, D: Digit>(component: &'w [&CompiledWay], state: &'w [D]) -> impl Iterator<Item = D> + 'w {
+    component.iter().flat_map(move |way| way.increments.iter().map(move |&(register, _)| state[register as usize]))
 }
 
 /// A nonnegative coefficient of a power series.
@@ -151,23 +179,24 @@ impl<C: Coefficient> Series<C> {
 }
 
 struct Tail<'t, D> {
-    ways: &'t [CompiledWay],
+    components: &'t [Vec<&'t CompiledWay>],
     layer: &'t Layer<D>,
     n_max: usize,
 }
 
 impl<D: Digit> Tail<'_, D> {
-    /// Sum over states of their probability times the product of the series of ways `from` and later. States are sorted,
-    /// so those that agree on a way stand together and share its convolution.
+    /// Sum over states of their probability times the product of the series of components `from` and later. States are
+    /// sorted, so those that agree on a component stand together and share its convolution.
     fn sum<C: Coefficient>(&self, from: usize, states: &[usize], control: &mut Control<'_>) -> Result<Series<C>> {
-        let is_last = from + 1 == self.ways.len();
-        let way = &self.ways[from];
+        let is_last = from + 1 == self.components.len();
+        let component = self.components[from].as_slice();
         let mut total: Option<Series<C>> = None;
-        let agree =
-            |&a: &usize, &b: &usize| registers_of(way, self.layer.state(a)).eq(registers_of(way, self.layer.state(b)));
+        let agree = |&a: &usize, &b: &usize| {
+            registers_of(component, self.layer.state(a)).eq(registers_of(component, self.layer.state(b)))
+        };
         for group in states.chunk_by(agree) {
             control.tick("exact: totals", 0.0)?;
-            let own = self.series::<C>(way, self.layer.state(group[0]));
+            let own = self.series::<C>(component, self.layer.state(group[0]));
             let product = if is_last {
                 let weight: Scaled = group.iter().map(|&state| self.layer.weight(state)).sum();
                 Series { ln_scale: own.ln_scale + weight.ln(), ..own }
@@ -182,28 +211,37 @@ impl<D: Digit> Tail<'_, D> {
         Ok(total.expect("there is at least one state"))
     }
 
-    /// g_w(n)/n! for n = 0..=n_max.
-    fn series<C: Coefficient>(&self, way: &CompiledWay, state: &[D]) -> Series<C> {
-        let step = |register: u32| {
-            way.increments.iter().find(|touch| touch.0 == register).map_or(0.0, |touch| f64::from(touch.1))
-        };
-        let steps: Vec<f64> = way.factors.iter().map(|factor| step(factor.register)).collect();
-        let mut terms = vec![Scaled::ONE];
-        for n in 0..self.n_max {
-            let mut term = terms[n] * (1.0 / (n + 1) as f64);
-            for (factor, step) in way.factors.iter().zip(&steps) {
-                let register = state[factor.register as usize].get();
-                match factor.if_tiny {
-                    Some(tiny) if register == 0 && n == 0 => term = term * tiny,
-                    _ => {
-                        let value = factor.offset + f64::from(register) + step * n as f64;
-                        term = term * if factor.divides { 1.0 / value } else { value };
-                    }
-                }
-            }
-            terms.push(term);
-        }
+    /// The coefficients of a component's series, up to n_max.
+    fn series<C: Coefficient>(&self, component: &[&CompiledWay], state: &[D]) -> Series<C> {
+        let mut terms = vec![Scaled::ZERO; self.n_max + 1];
+        let mut registers: Vec<u32> = state.iter().map(|digit| digit.get()).collect();
+        self.add_splits(component, &mut registers, Scaled::ONE, 0, &mut terms);
         let largest = terms.iter().copied().max_by(|a, b| a.ln().total_cmp(&b.ln())).expect("at least one term");
         Series { ln_scale: largest.ln(), values: terms.iter().map(|&term| C::relative(term, largest)).collect() }
+    }
+
+    /// Puts 0, 1, 2, .. tokens on the first way and the others on the rest, adding each split's term where it belongs.
+    fn add_splits(
+        &self,
+        ways: &[&CompiledWay],
+        registers: &mut [u32],
+        mut term: Scaled,
+        n_before: usize,
+        terms: &mut [Scaled],
+    ) {
+        let Some((way, rest)) = ways.split_first() else {
+            terms[n_before] = terms[n_before] + term;
+            return;
+        };
+        let n_most = self.n_max - n_before;
+        for n in 0..=n_most {
+            self.add_splits(rest, registers, term, n_before + n, terms);
+            if n == n_most {
+                break;
+            }
+            term = transition(term * (1.0 / (n + 1) as f64), way, registers);
+            way.increments.iter().for_each(|&(register, step)| registers[register as usize] += step);
+        }
+        way.increments.iter().for_each(|&(register, step)| registers[register as usize] -= step * n_most as u32);
     }
 }
