@@ -111,6 +111,11 @@ impl Job<'_> {
             score.log_marginal = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
             score.totals = Some(list);
         }
+        if self.args.prior.a.is_some() && !settings.tables_follow_a() {
+            score.warnings.push(Warning::Odd {
+                message: "the prior has a size of its own, so --a moves the Gamma shape alone".into(),
+            });
+        }
         if !prior.is_consistent() {
             score.warnings.push(Warning::InconsistentPrior);
         }

@@ -63,6 +63,17 @@ const ALL: &[Bad] = &[
     data("m.json", b"{\"nodes\": [{\"name\": \"x\"}, {\"name\": \"x\"}]}", FILE, &["`x`"]),
     data("m.json", b"{\"nodes\": [{\"name\": \"x\"}], \"edges\": [], \"a\": -1}", FILE, &["a", "-1"]),
     data("m.json", b"{\"nodes\": [{\"name\": \"x\"}], \"edges\": [], \"prior\": {\"kind\": \"bde\"}}", FILE, &["bde"]),
+    data(
+        "p.json",
+        b"{\"kind\": \"base\", \"marginals\": {\"a\": [1, 0]}}",
+        &["simulate", "--model", "a[2] -> c[2]", "--prior", "p.json", "--pseudo-count", "a=1", "--tokens", "9"],
+        &["`c`", "a = 1", "zero"],
+    ),
+    model(&["score", "--model", "i", "--data", "d.csv", "--pseudo-count", "i=1e308"], &["`i`", "1e308"]),
+    model(&["score", "--model", "i", "--data", "d.csv", "--a", "1e300"], &["1e300"]),
+    model(&["score", "--model", "i", "--data", "d.csv", "--b", "1e308"], &["1e308"]),
+    model(&["score", "--model", "-> i", "--data", "d.csv"], &["name", "^"]),
+    model(&["simulate", "--model", "count[2]", "--tokens", "3"], &["`count`"]),
     // CSV.
     data("d.csv", b"", CSV, &["d.csv", "empty"]),
     data("d.csv", b"i,i\n0,0\n", CSV, &["d.csv", "`i`"]),

@@ -55,6 +55,52 @@ fn score_given_documents_leaves_their_own_probability_out() {
 }
 
 #[test]
+fn a_node_given_twice_counts_once() {
+    let folder = Folder::new();
+    folder.write("toy.csv", TOY);
+    let args = ["score", "--model", "i -> j", "--data", "toy.csv", "--given"];
+    let once = folder.json(&[&args[..], &["i"]].concat());
+    let twice = folder.json(&[&args[..], &["i,i"]].concat());
+    assert_eq!(once["log_p_sequence_given"], twice["log_p_sequence_given"]);
+}
+
+#[test]
+fn fit_keeps_all_digits_of_trillions_of_tokens() {
+    let folder = Folder::new();
+    folder.write("x.csv", "x,y,count\n0,0,1400000000000\n0,1,1400000000000\n1,1,3\n");
+    let args = ["--model", "x -> y", "--data", "x.csv"];
+    let score = folder.json(&[&["score"], &args[..]].concat());
+    let fit = folder.json(&[&["fit", "--method", "exact"], &args[..]].concat());
+    assert_close(&fit["log_marginal"], score["log_marginal"].as_f64().unwrap(), 1e-12);
+    // Nearly Beta(n, n): the standard deviation is 1/sqrt(8 n + 4).
+    assert_close(&fit["tables"][1]["rows"][0]["sd"][0], 1.0 / (8.0 * 1.4e12f64 + 8.0).sqrt(), 1e-9);
+}
+
+#[test]
+fn a_prior_with_its_own_size_says_that_a_moves_the_shape_alone() {
+    let folder = Folder::new();
+    folder.write("toy.csv", TOY);
+    folder.write("p.json", r#"{"kind": "bdeu", "size": 2.0}"#);
+    let score = folder.json(&["score", "--model", "i -> j", "--data", "toy.csv", "--prior", "p.json", "--a", "5"]);
+    assert!(score["warnings"].to_string().contains("shape alone"), "{}", score["warnings"]);
+    assert_eq!(score["shape"], 5.0);
+}
+
+#[test]
+fn the_forecast_counts_occupied_labels_and_no_idle_ones() {
+    let folder = Folder::new();
+    let rows: String = (0..20).map(|n| format!("{},{}\n", (n * n) % 5, (n * 3 + n / 5) % 5)).collect();
+    folder.write("x.csv", format!("i,j\n{rows}"));
+    let states = |model: &str| {
+        let info = folder.json(&["info", "--model", model, "--data", "x.csv"]);
+        info["cost"]["exact"]["states"].as_f64().unwrap()
+    };
+    let (three, idle, twenty) = (states("i -> k[3] -> j"), states("i -> k[3] -> j; h[30]"), states("i -> k[20] -> j"));
+    assert_eq!(three, idle);
+    assert!(twenty > 10.0 * three, "{twenty} {three}");
+}
+
+#[test]
 fn a_list_of_a_gives_a_curve_whatever_the_threads() {
     let folder = Folder::new();
     folder.write("toy.csv", TOY);

@@ -138,6 +138,20 @@ fn counts_up_to_the_last_of_64_bits_have_an_answer_or_a_refusal() {
 }
 
 #[test]
+fn endless_lists_of_totals_are_refused_at_once() {
+    let folder = Folder::new();
+    folder.write("x.csv", "a,b,count\n0,0,1\n1,1,2\n0,1,?\n1,0,?\n");
+    let args = ["score", "--model", "k[2] -> a b", "--data", "x.csv", "--b"];
+    for more in [&["1e-9"][..], &["0.1", "--totals", "3..100000000000000000"]] {
+        let (code, error) = folder.fails(&[&args[..], more].concat());
+        assert!(code == 1 && error.contains("--totals"), "{error}");
+    }
+    // Two unknown cells with a moderate rate are done in a moment.
+    let score = folder.json(&[&args[..], &["0.1"]].concat());
+    assert!(score["totals"].as_array().unwrap().len() > 100);
+}
+
+#[test]
 fn simulating_a_node_of_billions_of_values_takes_memory_for_tokens_only() {
     let folder = Folder::new();
     let csv = folder.ok(&["simulate", "--model", "a[4294967294] -> b[3]", "--tokens", "6", "--seed", "2", "--a", "3"]);

@@ -35,6 +35,17 @@ pub struct PriorSettings {
     pub pseudo_counts: Vec<(String, f64)>,
 }
 
+impl PriorSettings {
+    /// False when the tables have a size of their own, so that `a` is the Gamma shape alone.
+    pub fn tables_follow_a(&self) -> bool {
+        match &self.spec {
+            PriorSpec::Bdeu { size } => size.is_none(),
+            PriorSpec::Base { marginals, size, .. } => marginals.is_some() && size.is_none(),
+            PriorSpec::Tables { .. } => false,
+        }
+    }
+}
+
 /// Pseudo-counts of every table of a model and the Gamma prior of the intensity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prior {
