@@ -8,10 +8,11 @@ use crate::text::{columns, plural, show_short};
 use polyurn::Warning;
 use polyurn::counts::{Counts, Labels};
 use polyurn::engine::Problem;
+use polyurn::engine::enumerate::Enumeration;
 use polyurn::engine::exact::{Cost, Exact};
 use polyurn::graph::{JunctionTree, Model, NodeIndex, Undirected, bind_without_data, dot};
 use polyurn::plan::{Pattern, Plan};
-use polyurn::prior::{Prior, PseudoCounts};
+use polyurn::prior::{GammaTotal, Prior, PseudoCounts};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -52,7 +53,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     };
     let info = Info {
         plan: Plan::compile(&model, &seen_sets),
-        cost: counts.as_ref().map(|counts| exact_cost(&model, &prior, counts, args.limits.max_memory)),
+        costs: counts.as_ref().map(|counts| Costs::new(&model, &prior, counts, args.limits.max_memory)),
         moral: Moral::new(&model),
         model: &model,
         prior: &prior,
@@ -64,10 +65,39 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     output.result(|| info.json(&output), || info.text())
 }
 
-/// The forecast of the exact engine, or why there is none.
-fn exact_cost(model: &Model, prior: &Prior, counts: &Counts, max_memory: u64) -> Result<Cost, String> {
-    let problem = Problem::new(model, prior, counts).map_err(|error| error.to_string())?;
-    Exact { max_memory }.cost(&problem).map_err(|error| error.to_string())
+/// What each engine will cost, or why it cannot be said.
+struct Costs {
+    /// The evidence, by `score`.
+    score: Result<Cost, String>,
+    /// The posterior of the tables, by `fit`.
+    fit: Result<Cost, String>,
+    /// The number of tensors that `enumerate` will list.
+    tensors: Result<f64, String>,
+}
+
+impl Costs {
+    fn new(model: &Model, prior: &Prior, counts: &Counts, max_memory: u64) -> Self {
+        let exact = Exact { max_memory };
+        let problem = Problem::new(model, prior, counts).map_err(|error| error.to_string());
+        let with = |f: &dyn Fn(&Problem<'_>) -> polyurn::Result<Cost>| -> Result<Cost, String> {
+            f(problem.as_ref().map_err(String::clone)?).map_err(|error| error.to_string())
+        };
+        let tensors = || -> Result<f64, String> {
+            let problem = problem.as_ref().map_err(String::clone)?;
+            // The number of tensors does not depend on the total's prior.
+            let total = GammaTotal { shape: 1.0, rate: 1.0 };
+            Ok(Enumeration::new(problem, total).map_err(|error| error.to_string())?.n_tensors)
+        };
+        Costs {
+            score: with(&|problem| exact.cost(problem)),
+            fit: if counts.unknown.is_empty() {
+                with(&|problem| exact.posterior_cost(problem))
+            } else {
+                Err("the posterior of the tables needs a known total".into())
+            },
+            tensors: tensors(),
+        }
+    }
 }
 
 /// The moral graph: parents of a common child joined, arrows dropped.
@@ -113,7 +143,7 @@ struct Info<'a> {
     is_seen: Vec<bool>,
     plan: polyurn::Result<Plan>,
     moral: Moral,
-    cost: Option<Result<Cost, String>>,
+    costs: Option<Costs>,
     warnings: Vec<Warning>,
     max_memory: u64,
 }
@@ -230,14 +260,20 @@ impl Info<'_> {
             }
             Err(_) => Vec::new(),
         };
-        let exact = match &self.cost {
-            None => Value::Null,
-            Some(Ok(cost)) => json!({
+        let cost = |cost: &Result<Cost, String>| match cost {
+            Ok(cost) => json!({
                 "states": cost.states, "transitions": cost.transitions, "bytes": cost.bytes, "seconds": cost.seconds,
                 "fits": cost.bytes <= self.max_memory as f64,
             }),
-            Some(Err(why)) => json!({ "fits": false, "why": why }),
+            Err(why) => json!({ "fits": false, "why": why }),
         };
+        let costs = self.costs.as_ref().map(|costs| {
+            let tensors = match &costs.tensors {
+                Ok(tensors) => json!({ "tensors": crate::output::number(tensors.min(f64::MAX)) }),
+                Err(why) => json!({ "why": why }),
+            };
+            json!({ "exact": cost(&costs.score), "exact_posterior": cost(&costs.fit), "enumerate": tensors })
+        });
         json!({
             "model": self.model.to_text(),
             "nodes": nodes,
@@ -255,7 +291,7 @@ impl Info<'_> {
             "patterns": patterns,
             "plan_error": self.plan.as_ref().err().map(ToString::to_string),
             "eliminations": self.plan.as_ref().ok().map(Plan::n_eliminations),
-            "cost": { "exact": exact },
+            "cost": costs,
             "tokens": self.counts.map(|counts| counts.n_tokens),
             "records": self.counts.map(Counts::n_records),
             "labels": self.counts.map(|counts| self.labels_json(counts)),
@@ -364,22 +400,26 @@ impl Info<'_> {
     }
 
     fn cost_text(&self) -> String {
-        match &self.cost {
-            None => String::new(),
-            Some(Err(why)) => format!("\ncost             {why}\n"),
-            Some(Ok(cost)) if cost.states > 1e18 => {
-                "\ncost             exact: more than 1e18 states, far beyond any memory limit\n".into()
-            }
-            Some(Ok(cost)) => {
+        let Some(costs) = &self.costs else { return String::new() };
+        let show = |cost: &Result<Cost, String>| match cost {
+            Err(why) => why.trim_start_matches("exact: ").to_owned(),
+            Ok(cost) if cost.states > 1e18 => "more than 1e18 states, far beyond any memory limit".into(),
+            Ok(cost) => {
                 let fits = if cost.bytes <= self.max_memory as f64 { "fits" } else { "is beyond" };
-                format!(
-                    "\ncost             exact: about {} states, {} bytes, {} s; {fits} the memory limit\n",
-                    show_short(cost.states),
-                    show_short(cost.bytes),
-                    show_short(cost.seconds)
-                )
+                let (states, bytes) = (show_short(cost.states), show_short(cost.bytes));
+                format!("about {states} states, {bytes} bytes, {} s; {fits} the memory limit", show_short(cost.seconds))
             }
-        }
+        };
+        let tensors = match &costs.tensors {
+            Err(why) => why.trim_start_matches("enumerate: ").to_owned(),
+            Ok(tensors) if *tensors > 1e18 => "more than 1e18 tensors".into(),
+            Ok(tensors) => format!("{} tensors", show_short(*tensors)),
+        };
+        format!(
+            "\ncost of score    exact: {}\ncost of fit      exact: {}\nenumerate        {tensors}\n",
+            show(&costs.score),
+            show(&costs.fit)
+        )
     }
 }
 

@@ -249,6 +249,9 @@ fn info_describes_model_moral_form_patterns_and_cost() {
     assert_eq!(info["nodes"][1]["role"], "hidden");
     assert_eq!(info["patterns"][0]["unseen"][0], "k");
     assert_eq!(info["cost"]["exact"]["fits"], true);
+    assert_eq!(info["cost"]["enumerate"]["tensors"], 288.0);
+    let kept = info["cost"]["exact_posterior"]["states"].as_f64().unwrap();
+    assert!(kept > info["cost"]["exact"]["states"].as_f64().unwrap());
     let collider = folder.json(&["info", "--model", "x[2] y[2] -> z[2]"]);
     assert_eq!(collider["moral"]["equivalent"], false);
     assert_eq!(collider["moral"]["colliders"][0], "z");

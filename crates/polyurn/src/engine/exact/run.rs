@@ -76,6 +76,16 @@ impl Exact {
         Ok(self.prepare(problem)?.cost())
     }
 
+    /// Foresees the cost of [`super::posterior`], which forgets nothing.
+    ///
+    /// # Errors
+    /// When one token can be allocated in more ways than can be listed.
+    pub fn posterior_cost(&self, problem: &Problem<'_>) -> Result<Cost> {
+        let program = Program::compile(problem, Goal::Posterior)?;
+        let per_state = Layer::<u32>::bytes_per_state(program.registers.width);
+        Ok(forecast_cost(program.forecast.n_states, program.forecast.n_transitions, per_state))
+    }
+
     /// Compiles the run, so that its cost can be looked at before it starts.
     ///
     /// # Errors
@@ -212,12 +222,15 @@ fn cost_of(program: &Program<'_>, n_unknown: u64) -> Cost {
         DigitSize::Four => Layer::<u32>::bytes_per_state(width),
     };
     let states = forecast_with_unknown(program, n_unknown).max(program.forecast.n_states);
-    let transitions = program.forecast.n_transitions + states * n_unknown as f64;
+    forecast_cost(states, program.forecast.n_transitions + states * n_unknown as f64, per_state)
+}
+
+fn forecast_cost(states: f64, transitions: f64, bytes_per_state: usize) -> Cost {
     Cost {
         states,
         transitions,
         // The layer that is read and the one that is written, each with room to grow.
-        bytes: states * 2.0 * per_state as f64,
+        bytes: states * 2.0 * bytes_per_state as f64,
         seconds: transitions * SECONDS_PER_TRANSITION,
     }
 }
