@@ -4,6 +4,7 @@
 //! and is no function of the tables alone (theory.md eq. 5).
 
 use super::Problem;
+use super::assignments::{for_each_assignment, unseen};
 use super::exact::Exact;
 use crate::control::Control;
 use crate::counts::MISSING;
@@ -62,12 +63,13 @@ impl<'p, 'a> Enumeration<'p, 'a> {
 
     fn list_records(&mut self) -> Result<()> {
         let model = self.problem.model;
+        let all: Vec<NodeIndex> = model.node_indices().collect();
         let mut cell_of: HashMap<Vec<u32>, u32> = HashMap::new();
         let mut record = vec![MISSING; model.n_nodes()];
         for block in &self.problem.counts.blocks {
             for record_ix in 0..block.n_records() {
                 block.read(record_ix, &mut record);
-                let unseen: Vec<NodeIndex> = model.node_indices().filter(|node| record[node.ix()] == MISSING).collect();
+                let unseen = unseen(&all, &record);
                 let n_places: f64 = unseen.iter().map(|&node| f64::from(model.node(node).size)).product();
                 if n_places > 1e6 {
                     return Err(Error::TooCostly(format!(
@@ -75,23 +77,18 @@ impl<'p, 'a> Enumeration<'p, 'a> {
                     )));
                 }
                 let mut cells = Vec::new();
-                for_each_assignment(
-                    &unseen,
-                    |node| model.node(node).size,
-                    &mut record,
-                    |full| {
-                        if self.is_possible(full) {
-                            let next = cell_of.len() as u32;
-                            let cell = *cell_of.entry(full.to_vec()).or_insert(next);
-                            if cell == next {
-                                self.cells.push(full.to_vec());
-                            } else {
-                                self.overlapping = true;
-                            }
-                            cells.push(cell);
+                for_each_assignment(model, &unseen, &mut record, |full| {
+                    if self.is_possible(full) {
+                        let next = cell_of.len() as u32;
+                        let cell = *cell_of.entry(full.to_vec()).or_insert(next);
+                        if cell == next {
+                            self.cells.push(full.to_vec());
+                        } else {
+                            self.overlapping = true;
                         }
-                    },
-                );
+                        cells.push(cell);
+                    }
+                });
                 let count = block.counts[record_ix];
                 self.n_tensors *= n_compositions(count, cells.len() as u64);
                 self.records.push(Record { count, cells });
@@ -152,31 +149,6 @@ fn n_compositions(n: u64, k: u64) -> f64 {
         0 => f64::from(n == 0),
         _ => (1..k).map(|j| (n as f64 + j as f64) / j as f64).product(),
     }
-}
-
-fn for_each_assignment(
-    unseen: &[NodeIndex],
-    size: impl Fn(NodeIndex) -> u32,
-    record: &mut [u32],
-    mut visit: impl FnMut(&[u32]),
-) {
-    unseen.iter().for_each(|node| record[node.ix()] = 0);
-    loop {
-        visit(record);
-        let mut advanced = false;
-        for &node in unseen.iter().rev() {
-            record[node.ix()] += 1;
-            if record[node.ix()] < size(node) {
-                advanced = true;
-                break;
-            }
-            record[node.ix()] = 0;
-        }
-        if !advanced {
-            break;
-        }
-    }
-    unseen.iter().for_each(|node| record[node.ix()] = MISSING);
 }
 
 /// A family counter: pseudo-count and tokens.

@@ -131,7 +131,7 @@ fn compile_pattern(model: &Model, families: &[Family], seen: &[NodeIndex], cache
 }
 
 /// The nodes and all their ancestors, ascending.
-fn with_ancestors(model: &Model, nodes: &[NodeIndex]) -> Vec<NodeIndex> {
+pub(crate) fn with_ancestors(model: &Model, nodes: &[NodeIndex]) -> Vec<NodeIndex> {
     let mut marked = vec![false; model.n_nodes()];
     let mut stack = nodes.to_vec();
     while let Some(node) = stack.pop() {

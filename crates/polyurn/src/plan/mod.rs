@@ -10,6 +10,7 @@ mod elimination;
 mod evaluate;
 mod zero_rows;
 
+pub(crate) use compile::with_ancestors;
 pub use compile::{Family, Pattern, Plan};
 pub use elimination::{Bucket, Elimination};
 pub use evaluate::{CellWeights, Evaluator};

@@ -4,8 +4,10 @@
 use super::counters::Counters;
 use crate::counts::MISSING;
 use crate::engine::Problem;
+use crate::engine::assignments::{for_each_assignment, unseen};
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
+use crate::plan::with_ancestors;
 
 /// Largest number of ways to allocate one token; beyond, listing them is hopeless anyway.
 const MAX_WAYS: f64 = 4e6;
@@ -96,20 +98,10 @@ pub fn sort_records<'a>(problem: &Problem<'a>, full: bool) -> Result<Sorted<'a>>
     Ok(sorted)
 }
 
-fn unseen(nodes: &[NodeIndex], record: &[u32]) -> Vec<NodeIndex> {
-    nodes.iter().copied().filter(|node| record[node.ix()] == MISSING).collect()
-}
-
 /// The seen nodes of a record and their ancestors.
 fn relevant_to(problem: &Problem<'_>, record: &[u32]) -> Vec<NodeIndex> {
-    let mut relevant = vec![false; record.len()];
-    for &node in problem.model.topological_order().iter().rev() {
-        if record[node.ix()] != MISSING || relevant[node.ix()] {
-            relevant[node.ix()] = true;
-            problem.model.node(node).parents.iter().for_each(|parent| relevant[parent.ix()] = true);
-        }
-    }
-    problem.model.node_indices().filter(|node| relevant[node.ix()]).collect()
+    let seen: Vec<NodeIndex> = problem.model.node_indices().filter(|node| record[node.ix()] != MISSING).collect();
+    with_ancestors(problem.model, &seen)
 }
 
 /// Every assignment of the unseen nodes that the prior allows. Leaves `record` as it was.
@@ -120,8 +112,7 @@ fn list_ways(
     unseen: &[NodeIndex],
     record: &mut [u32],
 ) -> Result<Vec<Way>> {
-    let sizes: Vec<u32> = unseen.iter().map(|&node| problem.model.node(node).size).collect();
-    let n_ways: f64 = sizes.iter().map(|&size| f64::from(size)).product();
+    let n_ways: f64 = unseen.iter().map(|&node| f64::from(problem.model.node(node).size)).product();
     if n_ways > MAX_WAYS || n_ways * 2.0 * nodes.len() as f64 > MAX_LISTED as f64 {
         let names: Vec<&str> = unseen.iter().map(|&node| problem.model.node(node).name.as_str()).collect();
         return Err(Error::TooCostly(format!(
@@ -129,35 +120,18 @@ fn list_ways(
             names.join(", ")
         )));
     }
-    unseen.iter().for_each(|node| record[node.ix()] = 0);
     let mut ways = Vec::new();
-    loop {
+    for_each_assignment(problem.model, unseen, record, |full| {
         let mut way = Vec::with_capacity(2 * nodes.len());
         let mut possible = true;
         for &node in nodes {
-            let (cell, row) = counters.family(node, record);
+            let (cell, row) = counters.family(node, full);
             possible &= !counters.get(cell as usize).pseudo.is_zero();
             way.extend([cell, row]);
         }
         if possible {
             ways.push(way);
         }
-        if !advance(unseen, &sizes, record) {
-            break;
-        }
-    }
-    unseen.iter().for_each(|node| record[node.ix()] = MISSING);
+    });
     Ok(ways)
-}
-
-/// Moves on to the next assignment; false after the last one.
-fn advance(unseen: &[NodeIndex], sizes: &[u32], record: &mut [u32]) -> bool {
-    for (node, &size) in unseen.iter().zip(sizes).rev() {
-        record[node.ix()] += 1;
-        if record[node.ix()] < size {
-            return true;
-        }
-        record[node.ix()] = 0;
-    }
-    false
 }
