@@ -165,9 +165,9 @@ fn a_mode_of_a_million_values_costs_little_memory() {
     folder.write("x.csv", "doc,word\n3,999999\n3,5\n1,5\n999999,17\n2,17\n2,5\n");
     let status = std::process::Command::new("sh")
         .arg("-c")
-        // 50 MB of address space beyond what the program and its one listening thread map at start.
+        // 50 MB of address space, the program itself and its listening thread included.
         .arg(format!(
-            "ulimit -v 131072; '{}' score --model 'doc[1000000] -> k[3] -> word[1000000]' --data x.csv",
+            "ulimit -v 51200; '{}' score --model 'doc[1000000] -> k[3] -> word[1000000]' --data x.csv",
             env!("CARGO_BIN_EXE_polyurn")
         ))
         .current_dir(folder.path())
