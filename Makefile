@@ -20,6 +20,7 @@ lint:
 bench:
 	$(CARGO) run --release -p polyurn-bench --bin exact
 	$(CARGO) run --release -p polyurn-bench --bin read
+	$(CARGO) run --release -p polyurn-bench --bin smc
 
 doc:
 	$(CARGO) doc --workspace --no-deps --open

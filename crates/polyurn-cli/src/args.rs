@@ -1,8 +1,11 @@
 //! The argument list, and how its errors become one line.
 
-use crate::text::{parse_a_values, parse_duration, parse_memory, parse_pseudo_count, parse_totals};
+use crate::text::{
+    parse_a_values, parse_duration, parse_heat, parse_memory, parse_pseudo_count, parse_totals, parse_when,
+};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use polyurn::engine::exact::TotalsRange;
+use polyurn::engine::smc::When;
 use polyurn::io::Format;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,7 +54,7 @@ pub struct OutputArgs {
     /// Seed of all random draws; drawn and reported if not given.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Threads for independent runs (models of `demo`, values of `--a`); the results do not depend on it.
+    /// Threads, over runs, particles and values of `--a`; the results do not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 }
@@ -152,6 +155,67 @@ pub enum ScoreMethod {
     Auto,
     /// The exact number.
     Exact,
+    /// Sequential Monte Carlo with moves: an unbiased estimate with an error.
+    Smc,
+    /// Sequential importance sampling: the paper's first algorithm, one particle after another.
+    Sis,
+    /// Free urns, hits counted: the baseline that the paper rejects.
+    Naive,
+}
+
+/// Settings of the particle engines. What is not given is chosen from the problem and the time limit.
+#[derive(Debug, Default, Args)]
+pub struct ParticleArgs {
+    /// Particles of each run (for naive: urns in all).
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Particles")]
+    pub particles: Option<u64>,
+    /// Independent runs; their scatter gives the error [default: 4].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), help_heading = "Particles")]
+    pub runs: Option<u64>,
+    /// Gibbs updates of earlier tokens after each new token [default: 20, fewer for very many tokens].
+    #[arg(long, value_name = "R", help_heading = "Particles")]
+    pub rejuvenate: Option<u32>,
+    /// Start with pseudo-counts this many times the prior's and cool down to it; 1 for none [default: what brings a cell
+    /// to about 0.6].
+    #[arg(long, value_name = "F", value_parser = parse_heat, allow_hyphen_values = true, help_heading = "Particles")]
+    pub heat: Option<f64>,
+    /// Steps of the cooling, a Gibbs sweep after each [default: as --rejuvenate].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Particles")]
+    pub cooling: Option<u32>,
+    /// Order of the tokens: `auto`, `random`, `given`, or `by:NODE` (grouped by its values).
+    #[arg(long, value_name = "ORDER", help_heading = "Particles")]
+    pub order: Option<String>,
+    /// How to resample [default: systematic].
+    #[arg(long, value_name = "SCHEME", help_heading = "Particles")]
+    pub resample: Option<SchemeArg>,
+    /// When to resample: below this share of effective particles, `always` or `never` [default: 0.5].
+    #[arg(long, value_name = "F|always|never", value_parser = parse_when, allow_hyphen_values = true, help_heading = "Particles")]
+    pub ess: Option<When>,
+    /// Vector instructions: `auto` takes the best of this machine; the result is the same.
+    #[arg(long, value_name = "scalar|auto", help_heading = "Particles")]
+    pub kernel: Option<KernelArg>,
+}
+
+/// `--resample`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SchemeArg {
+    /// One uniform number for all.
+    Systematic,
+    /// One uniform number in each stratum.
+    Stratified,
+    /// Whole parts for certain, the rest drawn.
+    Residual,
+    /// Independent draws.
+    Multinomial,
+}
+
+/// `--kernel`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KernelArg {
+    /// The best instructions of this machine.
+    Auto,
+    /// What every machine of this architecture has.
+    Scalar,
 }
 
 /// `fit --method`.
@@ -179,6 +243,8 @@ pub struct ScoreArgs {
     /// With unknown cells: the totals to list, both ends included [default: until the tail is below 1e-12].
     #[arg(long, value_name = "LO..HI", value_parser = parse_totals)]
     pub totals: Option<TotalsRange>,
+    #[command(flatten)]
+    pub particles: ParticleArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]

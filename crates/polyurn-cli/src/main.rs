@@ -6,6 +6,7 @@ mod cmd;
 mod load;
 mod output;
 mod parallel;
+mod particles;
 mod progress;
 mod signals;
 mod text;

@@ -2,6 +2,7 @@
 
 use crate::args::AValues;
 use polyurn::engine::exact::TotalsRange;
+use polyurn::engine::smc::When;
 use std::time::Duration;
 
 /// `1`, `0.1,1,10`, or `1e-5..1e5:21`.
@@ -145,6 +146,24 @@ pub fn columns(rows: &[Vec<String>]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Reads `--heat`: a factor of at least 1.
+pub fn parse_heat(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (1.0..=1e15).contains(&factor) => Ok(factor),
+        _ => Err("expected a factor from 1 to 1e15".into()),
+    }
+}
+
+/// Reads `--ess`: a share, `always` or `never`.
+pub fn parse_when(text: &str) -> Result<When, String> {
+    match (text, text.parse::<f64>()) {
+        ("always", _) => Ok(When::Always),
+        ("never", _) => Ok(When::Never),
+        (_, Ok(share)) if share > 0.0 && share <= 1.0 => Ok(When::EssBelow(share)),
+        _ => Err("expected a share of the particles above 0 and up to 1, `always` or `never`".into()),
+    }
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ pub mod math;
 pub mod plan;
 pub mod prior;
 mod seed;
+pub mod simd;
 pub mod simulate;
 pub mod urn;
 mod warning;

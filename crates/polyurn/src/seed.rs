@@ -21,6 +21,12 @@ pub enum Purpose {
     Resample = 2,
     /// Forward and reverse steps of the urn.
     Urn = 3,
+    /// Order of the tokens and which of them are drawn again: shared by all particles of a run.
+    Schedule = 4,
+    /// Hidden states of particles.
+    Particles = 5,
+    /// Ancestors of particles.
+    Ancestors = 6,
 }
 
 /// The generator behind every stream.

@@ -41,6 +41,42 @@ pub enum Warning {
         /// The hidden nodes whose values can be exchanged.
         nodes: Vec<String>,
     },
+    /// At some point nearly all weight was on very few particles.
+    LowEffectiveSampleSize {
+        /// The smallest effective sample size.
+        ess_min: u64,
+        /// Particles of a run.
+        particles: u64,
+    },
+    /// Runs scatter by more than a nat.
+    RunsDisagree {
+        /// Standard deviation of their ln estimates.
+        spread: String,
+    },
+    /// One run has most of the weight of all.
+    DominantRun {
+        /// Its share in percent.
+        percent: u64,
+        /// Number of runs.
+        runs: u64,
+    },
+    /// One run, and its particles have too few first ancestors to tell the error.
+    NoErrorEstimate {
+        /// Different first ancestors.
+        ancestors: u64,
+    },
+    /// The time limit came before all runs were finished.
+    TimeUp {
+        /// Runs that were.
+        finished: u64,
+        /// Runs that were asked for.
+        asked: u64,
+    },
+    /// No simulated urn hit the data.
+    NoHits {
+        /// Urns that were simulated.
+        tries: u64,
+    },
     /// Anything a reader thinks odd in a file.
     Odd {
         /// One line for people.
@@ -79,6 +115,34 @@ impl fmt::Display for Warning {
                 f,
                 "the values of {} can be exchanged, so posterior means of their tables are averages over all labellings",
                 quoted(nodes)
+            ),
+            Warning::LowEffectiveSampleSize { ess_min, particles } => write!(
+                f,
+                "at some point about {ess_min} of {particles} particles held nearly all the weight; more --rejuvenate or \
+                 --particles would make the estimate firmer"
+            ),
+            Warning::RunsDisagree { spread } => write!(
+                f,
+                "runs scatter by {spread} nats (standard deviation); the stated error may be too small, so give more \
+                 --rejuvenate or --particles"
+            ),
+            Warning::DominantRun { percent, runs } => write!(
+                f,
+                "one of {runs} runs makes up {percent} % of the estimate, so the true value may well be higher; give more \
+                 --rejuvenate or --particles"
+            ),
+            Warning::NoErrorEstimate { ancestors } => write!(
+                f,
+                "one run whose particles descend from {ancestors} of the first ones cannot tell its own error; give --runs 4 \
+                 or more"
+            ),
+            Warning::TimeUp { finished, asked } => {
+                write!(f, "the time limit came after {finished} of {asked} runs; the estimate is from those")
+            }
+            Warning::NoHits { tries } => write!(
+                f,
+                "none of {tries} simulated urns hit the data, so all that is known is that the evidence is small; use \
+                 another method"
             ),
             Warning::Odd { message } => f.write_str(message),
         }

@@ -5,16 +5,19 @@ use crate::checkpoint::CheckpointFile;
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
 use crate::parallel;
+use crate::particles::Report;
 use crate::progress::{check_checkpoint, control};
 use crate::text::{columns, plural, show_ln, show_short};
 use polyurn::control::Control;
 use polyurn::engine::Problem;
-use polyurn::engine::exact::{Cost, Exact, TotalsRange};
-use polyurn::evidence::{Evidence, TotalProbability, evidence, ln_p_given, totals};
+use polyurn::engine::exact::{Cost, Exact, Prepared, TotalsRange};
+use polyurn::engine::naive::{Hits, naive};
+use polyurn::engine::smc::{Estimate, Smc, When, Wish};
+use polyurn::evidence::{Evidence, TotalProbability, estimated_totals, evidence, ln_p_given, totals};
 use polyurn::graph::{Binding, NodeIndex};
-use polyurn::math::log_sum_exp;
+use polyurn::math::{Double, log_sum_exp};
 use polyurn::prior::{Prior, PriorSettings};
-use polyurn::{Error, Result, Warning};
+use polyurn::{Error, Result, Seed, Warning};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -28,11 +31,11 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
         return Err(Failure::Usage("--totals: no cell of the data has the count `?`, so the total is known".into()));
     }
     check_checkpoint(&args.checkpoint, &args.output)?;
-    let job = Job { args, binding: &binding };
+    let job = Job { args, binding: &binding, seed: output.seed() };
     match given.curve {
         None => {
             let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
-            let score = job.score(&given.settings, &mut control)?;
+            let score = job.score(&given.settings, output.n_threads, &mut control)?;
             drop(control);
             if let Some(path) = &args.checkpoint.checkpoint {
                 CheckpointFile::remove(path);
@@ -48,6 +51,7 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
 struct Job<'a> {
     args: &'a ScoreArgs,
     binding: &'a Binding,
+    seed: Seed,
 }
 
 /// The answer.
@@ -56,60 +60,115 @@ struct Score {
     shape: f64,
     rate: f64,
     log_marginal: f64,
+    std_error: Option<f64>,
     parts: Option<Evidence>,
     given: Option<f64>,
     totals: Option<Vec<TotalProbability>>,
+    method: &'static str,
     why: String,
     kernel: &'static str,
+    particles: Option<Report>,
+    /// Free urns and hits, for the naive method.
+    hits: Option<Hits>,
     seconds: f64,
     tokens: u64,
     records: u64,
     warnings: Vec<Warning>,
 }
 
+/// The engine that was chosen, made ready where that is work.
+enum Engine<'p> {
+    Exact(Box<Prepared<'p>>),
+    ExactTotals(Exact),
+    Particles(&'static str, Smc),
+    Naive(u64),
+}
+
+/// Without a time limit: seconds that `auto` spends on an exact answer before it turns to particles.
+const PATIENCE_FOR_EXACT: f64 = 10.0;
+/// Urns of the naive method, unless asked otherwise.
+const NAIVE_URNS: u64 = 100_000;
+
 impl Job<'_> {
-    fn score(&self, settings: &PriorSettings, control: &mut Control<'_>) -> Result<Score> {
+    fn score(&self, settings: &PriorSettings, n_threads: usize, control: &mut Control<'_>) -> Result<Score> {
         let start = Instant::now();
         let Binding { model, counts, warnings } = self.binding;
         let prior = Prior::build(model, settings)?;
         let problem = Problem::new(model, &prior, counts)?;
-        let exact = Exact { max_memory: self.args.limits.max_memory };
+        let is_known = counts.unknown.is_empty();
+        let given = self.given_nodes(&problem)?;
+        if !is_known && !given.is_empty() {
+            return Err(Error::Setting("--given: there is no one sequence when some cells are unknown".into()));
+        }
+        let rate = prior.total(is_known.then_some(counts.n_tokens))?.rate;
+        let ln_p_given = ln_p_given(&problem, &given)?;
+        let (engine, why) = self.choose(&problem, n_threads)?;
         let has_unseen = problem.plan.patterns().iter().any(|pattern| !pattern.unseen.is_empty());
         let mut score = Score {
             a: settings.a.unwrap_or(prior.shape()),
             shape: prior.shape(),
-            rate: 0.0,
+            rate,
             log_marginal: 0.0,
+            std_error: None,
             parts: None,
             given: None,
             totals: None,
-            why: String::new(),
-            kernel: if has_unseen || !counts.unknown.is_empty() { "state map" } else { "closed form" },
+            method: "exact",
+            why,
+            kernel: if has_unseen || !is_known { "state map" } else { "closed form" },
+            particles: None,
+            hits: None,
             seconds: 0.0,
             tokens: counts.n_tokens,
             records: counts.n_records() as u64,
             warnings: warnings.clone(),
         };
-        if counts.unknown.is_empty() {
-            score.rate = prior.total(Some(counts.n_tokens))?.rate;
-            let given = self.given_nodes(&problem)?;
-            let ln_p_given = ln_p_given(&problem, &given)?;
-            let prepared = exact.prepare(&problem)?;
-            score.why = self.why(has_unseen, prepared.cost());
-            let sequence = prepared.ln_p_sequence(control)?.ln_p_sequence;
+        let range = self.args.totals.unwrap_or(TotalsRange::Auto);
+        let sequence = match engine {
+            Engine::Exact(prepared) => Some(prepared.ln_p_sequence(control)?.ln_p_sequence),
+            Engine::ExactTotals(exact) => {
+                let list = totals(&problem, &exact, range, control)?;
+                score.log_marginal = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
+                score.totals = Some(list);
+                None
+            }
+            Engine::Particles(method, smc) => {
+                score.method = method;
+                score.kernel = smc.isa.name();
+                if is_known {
+                    let estimate = smc.ln_p_sequence(&problem, self.seed, control)?;
+                    let parts = evidence(&problem, Double::from(estimate.ln_p_sequence))?;
+                    let to_marginal = parts.log_p_total + parts.log_arrangements;
+                    score.take(&estimate, Report::new(smc, model, &estimate, to_marginal));
+                    Some(Double::from(estimate.ln_p_sequence))
+                } else {
+                    let found = estimated_totals(&problem, &smc, range, self.seed, control)?;
+                    score.take(&found.estimate, Report::new(smc, model, &found.estimate, 0.0));
+                    score.log_marginal = found.estimate.ln_p_sequence;
+                    score.totals = Some(found.totals);
+                    None
+                }
+            }
+            Engine::Naive(n_urns) => {
+                let hits = naive(&problem, n_urns, self.seed, control)?;
+                score.method = "naive";
+                score.kernel = "urn";
+                score.std_error = hits.std_error;
+                if hits.n_hits == 0 {
+                    score.warnings.push(Warning::NoHits { tries: hits.n_tries });
+                }
+                if hits.n_tries < n_urns {
+                    score.warnings.push(Warning::TimeUp { finished: hits.n_tries, asked: n_urns });
+                }
+                score.hits = Some(hits);
+                Some(Double::from(hits.ln_p_sequence))
+            }
+        };
+        if let Some(sequence) = sequence {
             let parts = evidence(&problem, sequence)?;
             score.log_marginal = parts.log_marginal;
             score.given = (!given.is_empty()).then(|| (sequence - ln_p_given).value());
             score.parts = Some(parts);
-        } else {
-            if !self.args.given.is_empty() {
-                return Err(Error::Setting("--given: there is no one sequence when some cells are unknown".into()));
-            }
-            score.rate = prior.total(None)?.rate;
-            score.why = "the posterior of the total is exact".into();
-            let list = totals(&problem, &exact, self.args.totals.unwrap_or(TotalsRange::Auto), control)?;
-            score.log_marginal = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
-            score.totals = Some(list);
         }
         if self.args.prior.a.is_some() && !settings.tables_follow_a() {
             score.warnings.push(Warning::Odd {
@@ -119,11 +178,85 @@ impl Job<'_> {
         if !prior.is_consistent() {
             score.warnings.push(Warning::InconsistentPrior);
         }
-        if score.log_marginal == f64::NEG_INFINITY {
+        if score.log_marginal == f64::NEG_INFINITY && score.hits.is_none() {
             score.warnings.push(Warning::ImpossibleData);
         }
         score.seconds = start.elapsed().as_secs_f64();
         Ok(score)
+    }
+
+    /// The engine that was asked for, or the best that fits; and why.
+    fn choose<'p>(&self, problem: &Problem<'p>, n_threads: usize) -> Result<(Engine<'p>, String)> {
+        let ScoreArgs { method, particles, limits, .. } = self.args;
+        let asked = || "asked for".to_owned();
+        let smc = |wish: Wish| wish.settle(problem, particles.isa(), n_threads, limits.max_memory);
+        let wish = || particles.wish(problem.model, limits.time_limit);
+        match method {
+            ScoreMethod::Exact => {
+                particles.check("exact", &[])?;
+                let exact = Exact { max_memory: limits.max_memory };
+                let engine = if problem.counts.unknown.is_empty() {
+                    Engine::Exact(Box::new(exact.prepare(problem)?))
+                } else {
+                    Engine::ExactTotals(exact)
+                };
+                Ok((engine, self.why_exact(problem, None)))
+            }
+            ScoreMethod::Smc => Ok((Engine::Particles("smc", smc(wish()?)?), asked())),
+            ScoreMethod::Sis => {
+                particles.check("sis", &["--particles", "--runs", "--order", "--kernel"])?;
+                let plain = Wish { rejuvenation: Some(0), heat: Some(1.0), when: Some(When::Never), ..wish()? };
+                Ok((Engine::Particles("sis", smc(plain)?), asked()))
+            }
+            ScoreMethod::Naive => {
+                particles.check("naive", &["--particles"])?;
+                Ok((Engine::Naive(particles.particles.unwrap_or(NAIVE_URNS)), asked()))
+            }
+            ScoreMethod::Auto if particles.is_any_given() => {
+                Ok((Engine::Particles("smc", smc(wish()?)?), "particles were asked for".into()))
+            }
+            ScoreMethod::Auto => self.choose_automatically(problem, || smc(wish()?)),
+        }
+    }
+
+    fn choose_automatically<'p>(
+        &self,
+        problem: &Problem<'p>,
+        smc: impl Fn() -> Result<Smc>,
+    ) -> Result<(Engine<'p>, String)> {
+        let limits = &self.args.limits;
+        let exact = Exact { max_memory: limits.max_memory };
+        let prepared = match exact.prepare(problem) {
+            Ok(prepared) => prepared,
+            Err(Error::TooCostly(_)) => {
+                let why = "an exact answer is out of reach: tokens can be allocated in too many ways".into();
+                return Ok((Engine::Particles("smc", smc()?), why));
+            }
+            Err(error) => return Err(error),
+        };
+        let patience = limits.time_limit.map_or(PATIENCE_FOR_EXACT, |limit| 0.5 * limit.as_secs_f64());
+        let cost = prepared.cost();
+        if cost.seconds > patience || cost.bytes > limits.max_memory as f64 {
+            let why = format!(
+                "an exact answer would take about {} states and {} s",
+                show_short(cost.states),
+                show_short(cost.seconds)
+            );
+            return Ok((Engine::Particles("smc", smc()?), why));
+        }
+        let why = self.why_exact(problem, Some(cost));
+        let is_known = problem.counts.unknown.is_empty();
+        Ok((if is_known { Engine::Exact(Box::new(prepared)) } else { Engine::ExactTotals(exact) }, why))
+    }
+
+    fn why_exact(&self, problem: &Problem<'_>, cost: Option<Cost>) -> String {
+        let has_unseen = problem.plan.patterns().iter().any(|pattern| !pattern.unseen.is_empty());
+        match cost {
+            _ if !problem.counts.unknown.is_empty() => "the posterior of the total is exact".into(),
+            _ if !has_unseen => "nothing has to be summed out: the evidence has a closed form".into(),
+            None => "asked for".into(),
+            Some(cost) => format!("small enough to be exact: about {} states foreseen", show_short(cost.states)),
+        }
     }
 
     fn given_nodes(&self, problem: &Problem<'_>) -> Result<Vec<NodeIndex>> {
@@ -139,14 +272,10 @@ impl Job<'_> {
         Ok(nodes)
     }
 
-    fn why(&self, has_unseen: bool, cost: Cost) -> String {
-        match self.args.method {
-            _ if !has_unseen => "nothing has to be summed out: the evidence has a closed form".into(),
-            ScoreMethod::Exact => "asked for".into(),
-            ScoreMethod::Auto => {
-                format!("small enough to be exact: about {} states foreseen", show_short(cost.states))
-            }
-        }
+    /// The one method of all values of `a`, or `mixed`.
+    fn curve_method(&self, scores: &[Score]) -> &'static str {
+        let first = scores[0].method;
+        if scores.iter().all(|score| score.method == first) { first } else { "mixed" }
     }
 
     fn curve(&self, settings: &PriorSettings, values: &[f64], output: &Output) -> std::result::Result<(), Failure> {
@@ -156,7 +285,7 @@ impl Job<'_> {
         let deadline = self.args.limits.time_limit.map(|limit| Instant::now() + limit);
         let scores: Vec<Score> = parallel::map(values, output.n_threads, |&a| {
             let mut control = Control::default().with_cancel(crate::signals::cancel()).with_deadline(deadline);
-            self.score(&PriorSettings { a: Some(a), ..settings.clone() }, &mut control)
+            self.score(&PriorSettings { a: Some(a), ..settings.clone() }, 1, &mut control)
         })
         .into_iter()
         .collect::<Result<_>>()?;
@@ -168,18 +297,19 @@ impl Job<'_> {
             || {
                 json!({
                     "log_marginal": number(integrated),
-                    "bound": "exact",
-                    "method": "exact",
+                    "bound": if scores.iter().all(Score::is_exact) { "exact" } else { "estimate" },
+                    "method": self.curve_method(&scores),
                     "best": { "a": values[best], "log_marginal": number(logs[best]) },
                     "curve": scores.iter().map(|score| score.json(output)).collect::<Vec<_>>(),
                     "version": polyurn::VERSION,
                 })
             },
             || {
-                let mut rows = vec![vec!["a".to_owned(), "ln evidence".into(), String::new()]];
-                for (ix, (a, ln)) in values.iter().zip(&logs).enumerate() {
+                let mut rows = vec![vec!["a".to_owned(), "ln evidence".into(), String::new(), String::new()]];
+                for (ix, (a, score)) in values.iter().zip(&scores).enumerate() {
                     let mark = if ix == best { "largest" } else { "" };
-                    rows.push(vec![show_short(*a), show_ln(*ln), mark.into()]);
+                    let error = score.std_error.map_or_else(String::new, |error| format!("+- {}", show_short(error)));
+                    rows.push(vec![show_short(*a), show_ln(score.log_marginal), error, mark.into()]);
                 }
                 format!("{}\nln evidence, a log-uniform on these values: {}\n", columns(&rows), show_ln(integrated))
             },
@@ -188,6 +318,18 @@ impl Job<'_> {
 }
 
 impl Score {
+    /// What an estimate says beside its number.
+    fn take(&mut self, estimate: &Estimate, report: Report) {
+        self.std_error = estimate.std_error;
+        self.warnings.extend(estimate.warnings.iter().cloned());
+        self.particles = Some(report);
+    }
+
+    /// Whether the number is exact.
+    fn is_exact(&self) -> bool {
+        self.method == "exact"
+    }
+
     fn json(&self, output: &Output) -> Value {
         let part = |f: fn(&Evidence) -> f64| self.parts.as_ref().map_or(Value::Null, |parts| number(f(parts)));
         let mut object = json!({
@@ -195,9 +337,9 @@ impl Score {
             "log_p_total": part(|parts| parts.log_p_total),
             "log_arrangements": part(|parts| parts.log_arrangements),
             "log_p_sequence": part(|parts| parts.log_p_sequence),
-            "std_error": null,
-            "bound": "exact",
-            "method": "exact",
+            "std_error": self.std_error,
+            "bound": if self.is_exact() { "exact" } else { "estimate" },
+            "method": self.method,
             "why": self.why,
             "particles": null,
             "runs": null,
@@ -214,6 +356,13 @@ impl Score {
             "warnings": warnings_json(&self.warnings),
             "version": polyurn::VERSION,
         });
+        if let Some(report) = &self.particles {
+            report.add_to(&mut object);
+        }
+        if let Some(hits) = &self.hits {
+            object["particles"] = json!(hits.n_tries);
+            object["hits"] = json!(hits.n_hits);
+        }
         if let Some(given) = self.given {
             object["log_p_sequence_given"] = number(given);
         }
@@ -228,14 +377,23 @@ impl Score {
 
     fn text(&self, model: &str, data: &Path) -> String {
         let mut text = format!(
-            "model        {}\ndata         {}: {}, {}\nmethod       exact ({})\n\n",
+            "model        {}\ndata         {}: {}, {}\nmethod       {} ({})\n",
             model.split_whitespace().collect::<Vec<_>>().join(" "),
             data.display(),
             plural(self.tokens, "token"),
             plural(self.records, "distinct record"),
+            self.method,
             self.why
         );
-        let mut rows = vec![vec!["ln evidence".to_owned(), show_ln(self.log_marginal)]];
+        if let Some(report) = &self.particles {
+            text += &format!("             {}\n", report.text());
+        }
+        if let Some(hits) = &self.hits {
+            text += &format!("             {} of {} free urns hit the data\n", hits.n_hits, hits.n_tries);
+        }
+        text.push('\n');
+        let error = self.std_error.map_or_else(String::new, |error| format!("+- {}", show_short(error)));
+        let mut rows = vec![vec!["ln evidence".to_owned(), show_ln(self.log_marginal), error]];
         if let Some(parts) = &self.parts {
             for (name, value) in [
                 ("  total", parts.log_p_total),

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 fn slow_problem(folder: &Folder) -> Vec<&'static str> {
     let rows: String = (0..26).map(|n| format!("{},{}\n", (n * n) % 5, (n * 3 + n / 5) % 5)).collect();
     folder.write("slow.csv", format!("i,j\n{rows}"));
-    vec!["score", "--model", "i -> k[4] -> j", "--data", "slow.csv", "--json", "--seed", "1", "--max-memory", "8G"]
+    let data = ["score", "--model", "i -> k[4] -> j", "--data", "slow.csv"];
+    [&data[..], &["--method", "exact", "--json", "--seed", "1", "--max-memory", "8G"]].concat()
 }
 
 #[test]

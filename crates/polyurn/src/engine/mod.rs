@@ -6,6 +6,9 @@
 mod assignments;
 pub mod enumerate;
 pub mod exact;
+mod mixer;
+pub mod naive;
 mod problem;
+pub mod smc;
 
 pub use problem::Problem;

@@ -6,4 +6,4 @@ mod parts;
 mod totals;
 
 pub use parts::{Evidence, evidence, ln_arrangements, ln_p_given};
-pub use totals::{TotalProbability, totals};
+pub use totals::{EstimatedTotals, TotalProbability, estimated_totals, totals};

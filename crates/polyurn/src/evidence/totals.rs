@@ -1,12 +1,15 @@
 //! The posterior of the total when some cells hold an unknown number of tokens.
 
 use super::parts::ln_arrangements;
+use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::exact::{Exact, TotalsRange};
+use crate::engine::smc::{Estimate, RunResult, Smc, log_mean_exp};
 use crate::error::{Error, Result};
 use crate::math::{Double, ln_factorial, log_sum_exp};
 use crate::prior::GammaTotal;
+use crate::warning::Warning;
 use serde::Serialize;
 
 /// The joint probability of the seen cells and one total.
@@ -32,39 +35,129 @@ pub fn totals(
     range: TotalsRange,
     control: &mut Control<'_>,
 ) -> Result<Vec<TotalProbability>> {
-    let n_seen = problem.counts.n_tokens;
-    let total = problem.prior.total(None)?;
-    let factorials = ln_arrangements(problem.counts) - ln_factorial(n_seen);
-    let log_joint = |n_unknown: u64, ln_p_sequence: Double| -> f64 {
-        let n = n_seen + n_unknown;
-        (total.ln_p_total(n) + ln_factorial(n) + factorials - ln_factorial(n_unknown) + ln_p_sequence).value()
-    };
-    let (first, last) = match range {
-        TotalsRange::Auto => (n_seen, None),
-        TotalsRange::Between(low, high) if low < n_seen || high < low => {
-            return Err(Error::Setting(format!(
-                "--totals {low}..{high}: totals start at the {n_seen} tokens that were seen and must not run backwards"
-            )));
-        }
-        TotalsRange::Between(low, high) => (low, Some(high)),
-    };
-    check_length(&total, n_seen, last)?;
-    let mut tail = Tail { total, n_seen, n_listed: 0, log_sum: f64::NEG_INFINITY };
+    let list = List::new(problem, range)?;
+    let mut tail = list.tail();
     let wants_more = |entries: &[Double]| {
         let n_unknown = entries.len() as u64 - 1;
-        match last {
-            Some(last) => n_seen + n_unknown < last,
-            None => !tail.is_negligible_after(log_joint(n_unknown, entries[n_unknown as usize])),
+        match list.last {
+            Some(last) => list.n_seen + n_unknown < last,
+            None => !tail.is_negligible_after(list.log_joint(n_unknown, entries[n_unknown as usize])),
         }
     };
-    // Without a bound, about as many as a few times their mean without the unknown cells' own probability.
-    let foreseen = last.map_or((3.0 * (total.shape + n_seen as f64) / total.rate) as u64 + 30, |last| last - n_seen);
-    let found = exact.unknown_totals(problem, foreseen, wants_more, control)?;
-    let listed = found.ln_p_sequence.iter().zip(0u64..).map(|(&ln_p_sequence, n_unknown)| TotalProbability {
-        tokens: n_seen + n_unknown,
-        log_joint: log_joint(n_unknown, ln_p_sequence),
-    });
-    Ok(listed.filter(|entry| entry.tokens >= first).collect())
+    let found = exact.unknown_totals(problem, list.foreseen(), wants_more, control)?;
+    Ok(list.entries(&found.ln_p_sequence))
+}
+
+/// The same from particles, with an error.
+#[derive(Debug, Clone)]
+pub struct EstimatedTotals {
+    /// The totals, from all runs together.
+    pub totals: Vec<TotalProbability>,
+    /// ln of the sum over totals, of each run by itself.
+    pub run_log_marginals: Vec<f64>,
+    /// The sum over totals with its error, as if it were one sequence.
+    pub estimate: Estimate,
+}
+
+/// ln p(seen cells, total) for every total in the range, estimated by particles: one pass of each run gives the whole
+/// list, since its urns go on with tokens that fall into unknown cells.
+///
+/// # Errors
+/// A range below the seen total, a missing rate, and whatever the engine returns.
+pub fn estimated_totals(
+    problem: &Problem<'_>,
+    smc: &Smc,
+    range: TotalsRange,
+    seed: Seed,
+    control: &mut Control<'_>,
+) -> Result<EstimatedTotals> {
+    let list = List::new(problem, range)?;
+    let prepared = smc.prepare(problem)?;
+    let mut n_extra = list.foreseen();
+    loop {
+        let found = prepared.unknown_totals(n_extra as usize, seed, control)?;
+        let means: Vec<Double> = (0..=n_extra as usize)
+            .map(|m| Double::from(log_mean_exp(&found.runs.iter().map(|(_, logs)| logs[m]).collect::<Vec<_>>())))
+            .collect();
+        let mut tail = list.tail();
+        let end = match list.last {
+            Some(_) => Some(n_extra),
+            None => (0..=n_extra).find(|&m| tail.is_negligible_after(list.log_joint(m, means[m as usize]))),
+        };
+        let Some(end) = end else {
+            n_extra *= 2;
+            continue;
+        };
+        let log_marginal = |entries: &[TotalProbability]| {
+            log_sum_exp(&entries.iter().map(|entry| entry.log_joint).collect::<Vec<_>>())
+        };
+        let of_run = |logs: &[f64]| {
+            let logs: Vec<Double> = logs[..=end as usize].iter().map(|&ln| Double::from(ln)).collect();
+            log_marginal(&list.entries(&logs))
+        };
+        let run_log_marginals: Vec<f64> = found.runs.iter().map(|(_, logs)| of_run(logs)).collect();
+        let runs = found.runs.into_iter().zip(&run_log_marginals);
+        let runs = runs.map(|((run, _), &ln_p_sequence)| RunResult { ln_p_sequence, ..run }).collect();
+        let mut estimate = Estimate::combine(runs, smc.particles, false);
+        if found.is_cut {
+            let finished = estimate.runs.len() as u64;
+            estimate.warnings.push(Warning::TimeUp { finished, asked: smc.runs });
+        }
+        return Ok(EstimatedTotals { totals: list.entries(&means[..=end as usize]), run_log_marginals, estimate });
+    }
+}
+
+/// Which totals are listed, and how ln p(sequence) becomes their probability.
+struct List {
+    total: GammaTotal,
+    factorials: Double,
+    n_seen: u64,
+    first: u64,
+    last: Option<u64>,
+}
+
+impl List {
+    fn new(problem: &Problem<'_>, range: TotalsRange) -> Result<Self> {
+        let n_seen = problem.counts.n_tokens;
+        let total = problem.prior.total(None)?;
+        let factorials = ln_arrangements(problem.counts) - ln_factorial(n_seen);
+        let (first, last) = match range {
+            TotalsRange::Auto => (n_seen, None),
+            TotalsRange::Between(low, high) if low < n_seen || high < low => {
+                return Err(Error::Setting(format!(
+                    "--totals {low}..{high}: totals start at the {n_seen} tokens that were seen and must not run backwards"
+                )));
+            }
+            TotalsRange::Between(low, high) => (low, Some(high)),
+        };
+        check_length(&total, n_seen, last)?;
+        Ok(List { total, factorials, n_seen, first, last })
+    }
+
+    fn log_joint(&self, n_unknown: u64, ln_p_sequence: Double) -> f64 {
+        let n = self.n_seen + n_unknown;
+        let orders = ln_factorial(n) + self.factorials - ln_factorial(n_unknown);
+        (self.total.ln_p_total(n) + orders + ln_p_sequence).value()
+    }
+
+    /// Tokens in unknown cells that have to be looked at: without a bound, about as many as a few times their mean without
+    /// the unknown cells' own probability.
+    fn foreseen(&self) -> u64 {
+        let unbounded = || (3.0 * (self.total.shape + self.n_seen as f64) / self.total.rate) as u64 + 30;
+        self.last.map_or_else(unbounded, |last| last - self.n_seen)
+    }
+
+    fn tail(&self) -> Tail {
+        Tail { total: self.total, n_seen: self.n_seen, n_listed: 0, log_sum: f64::NEG_INFINITY }
+    }
+
+    fn entries(&self, ln_p_sequence: &[Double]) -> Vec<TotalProbability> {
+        let listed = ln_p_sequence.iter().zip(0u64..).map(|(&ln_p_sequence, n_unknown)| TotalProbability {
+            tokens: self.n_seen + n_unknown,
+            log_joint: self.log_joint(n_unknown, ln_p_sequence),
+        });
+        listed.filter(|entry| entry.tokens >= self.first).collect()
+    }
 }
 
 /// Longest list of totals.

@@ -10,7 +10,7 @@ use polyurn::io::{ModelFormat, parse_model_file};
 use polyurn::prior::{Prior, PriorSettings};
 use serde_json::{Map, Value, json};
 
-fn cases() -> Vec<Value> {
+pub fn cases() -> Vec<Value> {
     let text = include_str!("../fixtures/exact.json");
     let file: Value = serde_json::from_str(text).unwrap();
     assert_eq!(file["format"], "bam-cases-1");
@@ -49,14 +49,14 @@ fn data_file(case: &Value, with_unknown: bool) -> String {
     text
 }
 
-fn number(value: &Value) -> f64 {
+pub fn number(value: &Value) -> f64 {
     match value.as_str() {
         Some("-inf") => f64::NEG_INFINITY,
         _ => value.as_f64().unwrap(),
     }
 }
 
-fn with_problem<T>(case: &Value, with_unknown: bool, f: impl FnOnce(&Problem<'_>) -> T) -> T {
+pub fn with_problem<T>(case: &Value, with_unknown: bool, f: impl FnOnce(&Problem<'_>) -> T) -> T {
     let file = parse_model_file(&model_file(case), ModelFormat::Json, "case.json").unwrap();
     let binding = bind(&file.source, &csv(&data_file(case, with_unknown)), BindOptions::default()).unwrap();
     let settings =

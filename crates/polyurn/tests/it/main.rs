@@ -11,5 +11,6 @@ mod limits;
 mod plan_brute_force;
 mod presets;
 mod reversal;
+mod smc_unbiased;
 mod support;
 mod urn_and_simulate;

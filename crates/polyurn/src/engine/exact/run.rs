@@ -5,6 +5,7 @@ use super::program::{CertainTouch, CompiledWay, Goal, Program, UnknownStep, fore
 use super::tail::{Components, ln_totals};
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::mixer::Mixer;
 use crate::error::{Error, Result};
 use crate::math::{Double, LnProduct, Scaled, TINY};
 use serde::{Deserialize, Serialize};
@@ -394,15 +395,15 @@ impl Job<'_, '_> {
     /// state means and everything that is still to be done to it.
     fn fingerprint(&self) -> (u64, u64, u64) {
         let program = self.program;
-        let mut mix = Mixer(0xcbf2_9ce4_8422_2325);
+        let mut mix = Mixer::default();
         for step in &program.steps {
             mix.word(step.count);
             step.forget.iter().for_each(|&register| mix.word(u64::from(register)));
-            step.ways.iter().for_each(|way| mix.way(way));
+            step.ways.iter().for_each(|way| mix_way(&mut mix, way));
         }
         if let Some(step) = &program.unknown {
             mix.word(u64::MAX);
-            step.ways.iter().for_each(|way| mix.way(way));
+            step.ways.iter().for_each(|way| mix_way(&mut mix, way));
         }
         for set in program.classes.iter().flat_map(|class| &class.sets) {
             mix.word(set.len() as u64);
@@ -417,7 +418,11 @@ impl Job<'_, '_> {
     }
 
     fn restore<D: Digit>(&self, bytes: &[u8]) -> Result<(Layer<D>, u64)> {
-        let damaged = || Error::Checkpoint("its contents do not make sense; remove the file to start anew".into());
+        let damaged = || {
+            Error::Checkpoint(
+                "it is damaged or belongs to another model or another method; remove the file to start anew".into(),
+            )
+        };
         let saved: Saved = postcard::from_bytes(bytes).map_err(|_| damaged())?;
         if saved.fingerprint != self.fingerprint() {
             return Err(Error::Checkpoint(
@@ -429,24 +434,14 @@ impl Job<'_, '_> {
     }
 }
 
-/// A hash that is the same on every machine and in every version (FNV-1a, word by word).
-struct Mixer(u64);
-
-impl Mixer {
-    fn word(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        self.0 ^= self.0 >> 29;
+fn mix_way(mix: &mut Mixer, way: &CompiledWay) {
+    mix.word(way.factors.len() as u64);
+    for factor in &way.factors {
+        mix.word(factor.offset.to_bits());
+        mix.word(u64::from(factor.register) << 1 | u64::from(factor.divides));
     }
-
-    fn way(&mut self, way: &CompiledWay) {
-        self.word(way.factors.len() as u64);
-        for factor in &way.factors {
-            self.word(factor.offset.to_bits());
-            self.word(u64::from(factor.register) << 1 | u64::from(factor.divides));
-        }
-        for &(register, n) in &way.increments {
-            self.word(u64::from(register) << 32 | u64::from(n));
-        }
+    for &(register, n) in &way.increments {
+        mix.word(u64::from(register) << 32 | u64::from(n));
     }
 }
 

@@ -1,0 +1,205 @@
+//! What happens to one token in one shard of particles, and which lines have to be up to date for it.
+
+use super::frame::Frame;
+use super::kernel::{LISTED, Prepared, Storage, Word, Workspace, rebuild};
+use super::lanes::{Lanes, Shard};
+use super::layout::{Layout, Place};
+use crate::Seed;
+use crate::math::draw;
+use crate::simd::Isa;
+use rand::Rng;
+
+/// A token of a block that is not kept: where it stands in the order, and its touch.
+#[derive(Debug, Clone, Copy)]
+pub struct Listed {
+    pub position: u32,
+    pub touch: u32,
+}
+
+/// What a run does to its particles, without the particles: order, lists and the tokens at hand.
+#[derive(Debug)]
+pub struct Course<'r> {
+    pub layout: &'r Layout,
+    pub frame: &'r Frame,
+    pub isa: Isa,
+    pub seed: Seed,
+    pub replicate: u64,
+    /// Record of each token, in order.
+    pub order: Vec<u32>,
+    /// First state line of each token.
+    pub first_state: Vec<u32>,
+    /// Tokens of the blocks that are not kept: where each block's start, then the tokens in order.
+    pub listed_start: Vec<u32>,
+    pub listed: Vec<Listed>,
+    /// Tokens that are at hand in this step.
+    pub prepared: Vec<Prepared>,
+    /// Number of units that are blocks; the unit of a token's states is this plus its position.
+    pub n_block_units: usize,
+    pub unit_of_block: Vec<u32>,
+    /// Factor of all pseudo-counts.
+    pub scale: f64,
+    pub step: u64,
+}
+
+impl Course<'_> {
+    pub fn prepare(&mut self, slot: usize, position: usize) {
+        let record = self.order[position] as usize;
+        let layout = self.layout;
+        self.prepare_places(slot, layout.records.kernel[record] as usize, layout.records.places(record));
+    }
+
+    /// Fills in the places of any token.
+    pub fn prepare_places(&mut self, slot: usize, kernel: usize, places: &[Place]) {
+        if self.prepared.len() <= slot {
+            self.prepared.resize_with(slot + 1, Prepared::default);
+        }
+        self.prepared[slot].fill(self.layout, &self.frame.storage, kernel, places, self.scale);
+    }
+
+    /// Marks the lines that a token's weights are made of, with `n_placed` tokens in the urn.
+    pub fn need_token<W: Word>(&self, lanes: &mut Lanes<W>, slot: usize, position: usize, n_placed: u32) {
+        let record = self.order[position] as usize;
+        for place in self.layout.records.places(record) {
+            let unit = self.unit_of_block[place.block as usize];
+            if unit != u32::MAX {
+                lanes.need(unit as usize);
+            }
+        }
+        for &(_, block) in &self.prepared[slot].listed {
+            let tokens = &self.listed
+                [self.listed_start[block as usize] as usize..self.listed_start[block as usize + 1] as usize];
+            for listed in tokens.iter().take_while(|listed| listed.position < n_placed) {
+                lanes.need(self.n_block_units + listed.position as usize);
+            }
+        }
+    }
+
+    /// Adds up the lines of blocks that are not kept from their tokens before `n_placed`, leaving one token out.
+    pub fn rebuild_listed<W: Word>(&self, shard: &mut Shard<W>, slot: usize, n_placed: u32, without: u32) {
+        let prepared = &self.prepared[slot];
+        if prepared.listed.is_empty() {
+            return;
+        }
+        let lanes = shard.weights.len();
+        let kernel = &self.layout.kernels[prepared.kernel];
+        let n_kept = (self.frame.storage.n_lines + self.frame.storage.n_scratch) * lanes;
+        for &(touch_ix, block) in &prepared.listed {
+            let class = &self.layout.classes[kernel.touches[touch_ix as usize].class];
+            let first = prepared.base(touch_ix as usize);
+            shard.lines[first * lanes..][..class.interior * lanes].fill(W::default());
+            let tokens = &self.listed
+                [self.listed_start[block as usize] as usize..self.listed_start[block as usize + 1] as usize];
+            let (counts, states) = shard.lines.split_at_mut(n_kept);
+            for listed in tokens.iter().take_while(|listed| listed.position < n_placed) {
+                if listed.position == without {
+                    continue;
+                }
+                let record = self.order[listed.position as usize] as usize;
+                let other = &self.layout.kernels[self.layout.records.kernel[record] as usize];
+                let touch = &other.touches[listed.touch as usize];
+                let line = self.first_state[listed.position as usize] as usize + touch.bucket;
+                let states = &states[line * lanes - n_kept..][..lanes];
+                rebuild(self.isa, touch, states, counts, first, lanes);
+            }
+        }
+    }
+
+    pub fn weigh<W: Word>(&self, shard: &mut Shard<W>, slot: usize) {
+        let prepared = &self.prepared[slot];
+        let kernel = &self.layout.kernels[prepared.kernel];
+        let lanes = shard.weights.len();
+        shard.work.weigh(self.isa, kernel, prepared, &shard.lines, lanes);
+    }
+
+    /// Draws the states of a token that was weighed, and counts them.
+    pub fn draw_unkept<W: Word>(&self, shard: &mut Shard<W>, slot: usize, rng: &mut impl Rng) {
+        let prepared = &self.prepared[slot];
+        let kernel = &self.layout.kernels[prepared.kernel];
+        let lanes = shard.weights.len();
+        fill_uniforms(rng, &mut shard.uniforms[..Workspace::<W>::n_uniforms(kernel, lanes)]);
+        shard.work.draw(self.isa, kernel, &shard.uniforms, lanes);
+        if !kernel.is_exact {
+            shard.work.correct(kernel, prepared, &shard.lines, lanes);
+            shard
+                .weights
+                .iter_mut()
+                .zip(&shard.work.corrections)
+                .for_each(|(weight, correction)| *weight *= correction);
+        }
+        shard.work.add(self.isa, kernel, prepared, &mut shard.lines, lanes);
+    }
+
+    /// The same for the token at a position, whose states are kept if anybody needs them later.
+    pub fn draw_new<W: Word>(&self, shard: &mut Shard<W>, slot: usize, position: usize, rng: &mut impl Rng) {
+        self.draw_unkept(shard, slot, rng);
+        if self.frame.keeps_states {
+            let lanes = shard.weights.len();
+            let first = self.first_state[position] as usize * lanes;
+            let n = self.layout.kernels[self.prepared[slot].kernel].buckets.len() * lanes;
+            shard.lines[first..][..n].copy_from_slice(&shard.work.states[..n]);
+        }
+    }
+
+    /// One collapsed Gibbs update of a token that is in the urn already.
+    pub fn draw_again<W: Word>(
+        &self,
+        shard: &mut Shard<W>,
+        slot: usize,
+        position: usize,
+        n_placed: u32,
+        rng: &mut impl Rng,
+    ) {
+        let prepared = &self.prepared[slot];
+        let kernel = &self.layout.kernels[prepared.kernel];
+        let lanes = shard.weights.len();
+        let n_kept = (self.frame.storage.n_lines + self.frame.storage.n_scratch) * lanes;
+        let (first, n) = (self.first_state[position] as usize * lanes - n_kept, kernel.buckets.len() * lanes);
+        self.rebuild_listed(shard, slot, n_placed, position as u32);
+        let Shard { lines, work, uniforms, .. } = shard;
+        let (counts, states) = lines.split_at_mut(n_kept);
+        let states = &mut states[first..][..n];
+        work.remove(self.isa, kernel, prepared, states, counts, lanes);
+        work.weigh(self.isa, kernel, prepared, counts, lanes);
+        let n_uniforms = Workspace::<W>::n_uniforms(kernel, lanes);
+        fill_uniforms(rng, &mut uniforms[..n_uniforms]);
+        work.draw(self.isa, kernel, uniforms, lanes);
+        if !kernel.is_exact {
+            fill_uniforms(rng, &mut uniforms[..lanes]);
+            work.accept_or_keep(kernel, prepared, states, counts, uniforms, lanes);
+        }
+        work.add(self.isa, kernel, prepared, counts, lanes);
+        states.copy_from_slice(&work.states[..n]);
+    }
+}
+
+/// Tokens of the blocks that are not kept.
+pub fn list_tokens(layout: &Layout, storage: &Storage, order: &[u32]) -> (Vec<u32>, Vec<Listed>) {
+    let mut start = vec![0u32; layout.blocks.len() + 1];
+    let is_listed = |block: u32| storage.first_line[block as usize] == LISTED;
+    let touches = |record: u32| layout.records.places(record as usize).iter().enumerate();
+    for &record in order {
+        for (_, place) in touches(record).filter(|(_, place)| is_listed(place.block)) {
+            start[place.block as usize + 1] += 1;
+        }
+    }
+    for block in 0..layout.blocks.len() {
+        start[block + 1] += start[block];
+    }
+    let mut next = start.clone();
+    let mut listed = vec![Listed { position: 0, touch: 0 }; *start.last().expect("one more than blocks") as usize];
+    for (position, &record) in order.iter().enumerate() {
+        for (touch, place) in touches(record).filter(|(_, place)| is_listed(place.block)) {
+            let at = &mut next[place.block as usize];
+            listed[*at as usize] = Listed { position: position as u32, touch: touch as u32 };
+            *at += 1;
+        }
+    }
+    (start, listed)
+}
+
+/// Uniform numbers in (0, 1).
+fn fill_uniforms(rng: &mut impl Rng, out: &mut [f64]) {
+    for slot in out {
+        *slot = draw::open_unit(rng);
+    }
+}

@@ -1,0 +1,115 @@
+//! From runs to one number with an error that can be trusted.
+
+use super::run::RunResult;
+use crate::math::log_sum_exp;
+use crate::warning::Warning;
+
+/// An estimate of ln p(sequence).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// ln of the mean over runs of the estimates of p(sequence), which is unbiased.
+    pub ln_p_sequence: f64,
+    /// Standard error of `ln_p_sequence`; `None` when there is no way to tell.
+    pub std_error: Option<f64>,
+    /// Where the standard error comes from.
+    pub error_from: ErrorFrom,
+    /// The runs.
+    pub runs: Vec<RunResult>,
+    /// What a user should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Where a standard error comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorFrom {
+    /// The scatter of independent runs.
+    Runs,
+    /// The ancestors of one run's particles.
+    Ancestors,
+    /// Nothing random was left.
+    ClosedForm,
+    /// One particle, or one run whose particles all have the same ancestor.
+    Nothing,
+}
+
+/// Effective sample size, as a share of the particles, below which a run is doubtful.
+const LOW_ESS: f64 = 0.02;
+/// Share of all runs' estimates from which one run is said to dominate.
+const DOMINANT: f64 = 0.5;
+/// Runs from which dominance means something.
+const DOMINANT_RUNS: usize = 4;
+/// Spread of ln estimates from which runs are said to disagree.
+const DISAGREE: f64 = 1.0;
+/// First ancestors below which they cannot tell the error.
+const FEW_ANCESTORS: usize = 5;
+
+impl Estimate {
+    /// Combines runs of `n_particles` each. `is_certain` when nothing had to be drawn.
+    ///
+    /// # Panics
+    /// Without runs.
+    pub fn combine(runs: Vec<RunResult>, n_particles: usize, is_certain: bool) -> Self {
+        assert!(!runs.is_empty(), "at least one run");
+        let logs: Vec<f64> = runs.iter().map(|run| run.ln_p_sequence).collect();
+        let ln_p_sequence = log_mean_exp(&logs);
+        let (std_error, error_from) = if is_certain || ln_p_sequence == f64::NEG_INFINITY {
+            (is_certain.then_some(0.0), if is_certain { ErrorFrom::ClosedForm } else { ErrorFrom::Nothing })
+        } else if runs.len() > 1 {
+            (Some(error_of_mean(&logs, ln_p_sequence)), ErrorFrom::Runs)
+        } else if n_particles > 1 && runs[0].n_ancestors >= FEW_ANCESTORS.min(n_particles) {
+            // A relative variance of the mean is the variance of its log, to first order; beyond, ln(1 + v).
+            (Some(runs[0].variance.max(0.0).ln_1p().sqrt()), ErrorFrom::Ancestors)
+        } else {
+            (None, ErrorFrom::Nothing)
+        };
+        let mut warnings = Vec::new();
+        if !is_certain && ln_p_sequence > f64::NEG_INFINITY {
+            let ess_min = runs.iter().map(|run| run.ess_min).fold(f64::INFINITY, f64::min);
+            if n_particles > 1 && ess_min < (LOW_ESS * n_particles as f64).max(1.5) {
+                warnings
+                    .push(Warning::LowEffectiveSampleSize { ess_min: ess_min as u64, particles: n_particles as u64 });
+            }
+            let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let share = (largest - log_sum_exp(&logs)).exp();
+            let spread = spread(&logs);
+            if runs.len() >= DOMINANT_RUNS && share > DOMINANT {
+                warnings
+                    .push(Warning::DominantRun { percent: (share * 100.0).round() as u64, runs: runs.len() as u64 });
+            } else if runs.len() > 1 && spread > DISAGREE {
+                warnings.push(Warning::RunsDisagree { spread: format!("{spread:.2}") });
+            }
+            if std_error.is_none() {
+                warnings.push(Warning::NoErrorEstimate { ancestors: runs[0].n_ancestors as u64 });
+            }
+        }
+        Estimate { ln_p_sequence, std_error, error_from, runs, warnings }
+    }
+
+    /// Smallest effective sample size of any run.
+    pub fn ess_min(&self) -> f64 {
+        self.runs.iter().map(|run| run.ess_min).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// ln of the mean of exponentials.
+pub fn log_mean_exp(logs: &[f64]) -> f64 {
+    log_sum_exp(logs) - (logs.len() as f64).ln()
+}
+
+/// Standard error of ln of a mean: the relative standard error of the mean (delta method).
+fn error_of_mean(logs: &[f64], ln_mean: f64) -> f64 {
+    let n = logs.len() as f64;
+    let variance = logs.iter().map(|ln| ((ln - ln_mean).exp() - 1.0).powi(2)).sum::<f64>() / (n - 1.0);
+    (variance / n).sqrt()
+}
+
+/// Standard deviation of ln estimates.
+fn spread(logs: &[f64]) -> f64 {
+    if logs.len() < 2 {
+        return 0.0;
+    }
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    (logs.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
+}

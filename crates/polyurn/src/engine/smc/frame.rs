@@ -1,0 +1,112 @@
+//! What particles keep in memory, decided before anything is allocated.
+
+use super::kernel::{Kernel, LISTED, Storage, Workspace};
+use super::lanes::lanes_for;
+use super::layout::Layout;
+use super::run::Path;
+use crate::error::{Error, Result};
+
+/// A block is not kept when its tokens are fewer than this share of its lines: adding them up again is then faster.
+const LISTED_BELOW: f64 = 0.25;
+
+/// Which blocks are kept as lines, and whether states of tokens are.
+#[derive(Debug)]
+pub struct Frame {
+    /// Where the lines of blocks are.
+    pub storage: Storage,
+    /// Whether the states of all tokens are kept.
+    pub keeps_states: bool,
+    /// Whether somebody looks at them when the run is over.
+    pub wants_states: bool,
+    n_state_lines: u64,
+    word_bytes: usize,
+}
+
+impl Frame {
+    /// Decides what to keep so that it fits.
+    ///
+    /// # Errors
+    /// When it does not fit whatever is decided; the message has the figure.
+    pub fn new(layout: &Layout, path: &Path, n_particles: usize, wants_states: bool, max_memory: u64) -> Result<Self> {
+        let most_uses = layout.blocks.iter().map(|block| block.n_uses).max().unwrap_or(0);
+        let most_states = layout.kernels.iter().map(Kernel::max_states).max().unwrap_or(1) as u64;
+        let fits_16_bits = most_uses.max(most_states) < u64::from(u16::MAX) && layout.unknown.is_none();
+        let word_bytes = if fits_16_bits { 2 } else { 4 };
+        let lanes = lanes_for(n_particles);
+        let slots = (n_particles.div_ceil(lanes) * lanes) as f64;
+        let buckets_of_tokens: u64 = (0..layout.records.len())
+            .map(|record| {
+                layout.records.count[record]
+                    * layout.kernels[layout.records.kernel[record] as usize].buckets.len() as u64
+            })
+            .sum();
+        let work = Workspace::<u32>::bytes(&layout.kernels, lanes) * slots / lanes as f64;
+        let needs = |n_lines: f64| n_lines * slots * word_bytes as f64 + work;
+        let mut threshold = LISTED_BELOW;
+        loop {
+            let frame = Frame::with_threshold(layout, path, wants_states, threshold, buckets_of_tokens, word_bytes);
+            let n_lines = frame.n_lines() as f64;
+            let bytes = needs(n_lines);
+            if bytes <= max_memory as f64 && n_lines < f64::from(u32::MAX) {
+                return Ok(frame);
+            }
+            if threshold > 1e9 {
+                let gigabytes = |bytes: f64| format!("{:.1} GB", bytes / 1e9);
+                return Err(Error::TooCostly(format!(
+                    "{n_particles} particles need about {} of memory, more than the {} allowed; use at most {} with \
+                     --particles, or raise --max-memory",
+                    gigabytes(bytes),
+                    gigabytes(max_memory as f64),
+                    ((max_memory as f64 / bytes * n_particles as f64) as u64).max(1),
+                )));
+            }
+            // Too big: rebuild more blocks from their tokens.
+            threshold *= 4.0;
+        }
+    }
+
+    fn with_threshold(
+        layout: &Layout,
+        path: &Path,
+        wants_states: bool,
+        threshold: f64,
+        buckets_of_tokens: u64,
+        word_bytes: usize,
+    ) -> Self {
+        let mut storage = Storage::default();
+        let mut needs_states = wants_states || path.rejuvenation > 0 || path.start_scale != 1.0;
+        for block in &layout.blocks {
+            let class = &layout.classes[block.class as usize];
+            let is_listed = class.has_key() && (block.n_uses as f64) <= threshold * class.interior as f64;
+            needs_states |= is_listed && block.n_uses > 1;
+            if is_listed {
+                storage.first_line.push(LISTED);
+            } else {
+                storage.first_line.push(storage.n_lines as u32);
+                storage.n_lines += class.interior;
+            }
+        }
+        let scratch = |kernel: &Kernel| kernel.touches.iter().map(|touch| layout.classes[touch.class].interior).sum();
+        storage.n_scratch = if storage.first_line.contains(&LISTED) {
+            layout.kernels.iter().map(scratch).max().unwrap_or(0)
+        } else {
+            0
+        };
+        Frame {
+            storage,
+            keeps_states: needs_states,
+            wants_states,
+            n_state_lines: if needs_states { buckets_of_tokens } else { 0 },
+            word_bytes,
+        }
+    }
+
+    fn n_lines(&self) -> u64 {
+        (self.storage.n_lines + self.storage.n_scratch) as u64 + self.n_state_lines
+    }
+
+    /// Whether 16 bits are enough for every number.
+    pub fn is_narrow(&self) -> bool {
+        self.word_bytes == 2
+    }
+}

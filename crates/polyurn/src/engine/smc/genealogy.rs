@@ -1,0 +1,73 @@
+//! Who descends from whom, so that resampling need not copy what nobody looks at.
+//!
+//! Resampling only writes down each slot's ancestor. A line remembers the generation it was last brought up to date in;
+//! when it is next touched, it is gathered through the map from that generation to now. Only maps of recent generations
+//! are kept: lines that are older are brought up to date when their generation is dropped.
+
+use crate::simd::{Gather, Isa};
+
+/// Maps kept at most. Each resampling composes all of them.
+const MAX_MAPS: usize = 96;
+
+/// Ancestor maps of recent generations.
+#[derive(Debug)]
+pub struct Genealogy {
+    /// For each generation from `first` on, the slot each present slot's ancestor had in it.
+    maps: Vec<Vec<u32>>,
+    first: u32,
+    /// The first ancestor of each slot.
+    eves: Vec<u32>,
+    scratch: Vec<u32>,
+    isa: Isa,
+}
+
+impl Genealogy {
+    /// Slots that descend from themselves.
+    pub fn new(n_slots: usize, isa: Isa) -> Self {
+        let eves = (0..n_slots as u32).collect();
+        Genealogy { maps: Vec::new(), first: 0, eves, scratch: vec![0; n_slots], isa }
+    }
+
+    /// The present generation.
+    pub fn now(&self) -> u32 {
+        self.first + self.maps.len() as u32
+    }
+
+    /// The first ancestor of each slot.
+    pub fn eves(&self) -> &[u32] {
+        &self.eves
+    }
+
+    /// For each slot its ancestor in an earlier generation that is still known.
+    pub fn map_from(&self, generation: u32) -> &[u32] {
+        &self.maps[(generation - self.first) as usize]
+    }
+
+    /// A new generation: slot m descends from slot `ancestors[m]`.
+    pub fn resample(&mut self, ancestors: &[u32]) {
+        for map in self.maps.iter_mut().chain([&mut self.eves]) {
+            u32::gather(self.isa, map, ancestors, 0, &mut self.scratch);
+            std::mem::swap(map, &mut self.scratch);
+        }
+        self.maps.push(ancestors.to_vec());
+    }
+
+    /// When too many maps are kept: the generation before which lines have to be brought up to date now.
+    pub fn overdue(&self) -> Option<u32> {
+        (self.maps.len() > MAX_MAPS).then(|| self.first + (MAX_MAPS / 2) as u32)
+    }
+
+    /// Forgets the maps of generations before this one.
+    pub fn forget_before(&mut self, generation: u32) {
+        self.maps.drain(..(generation - self.first) as usize);
+        self.first = generation;
+    }
+
+    /// Number of different first ancestors among the first `n` slots.
+    pub fn n_eves(&self, n: usize) -> usize {
+        let mut eves = self.eves[..n].to_vec();
+        eves.sort_unstable();
+        eves.dedup();
+        eves.len()
+    }
+}

@@ -1,0 +1,241 @@
+//! The lines of all particles, in shards of neighbouring particles.
+//!
+//! A shard holds up to 256 particles: `lines[line * lanes + lane]`. Every shard has the same lines, so a token is handled
+//! in each shard by the same loops. Shards are what threads share out; their number depends on the number of particles
+//! alone. Lanes beyond the last particle go along without weight.
+
+use super::genealogy::Genealogy;
+use super::kernel::{LANE_GROUP, Word, Workspace};
+use super::layout::Layout;
+use crate::simd::{GATHER_PADDING, Isa};
+use rayon::prelude::*;
+
+/// Particles of a shard, at most. A power of two, so that a slot is split by shifting.
+pub const MAX_LANES: usize = 256;
+
+/// Work per step, in terms of all particles, from which threads are worth waking.
+const PARALLEL_FROM: f64 = 1e5;
+
+/// One shard.
+#[derive(Debug)]
+pub struct Shard<W> {
+    /// Number of the shard.
+    pub ix: usize,
+    /// Lines: kept blocks, scratch, then the states of all tokens.
+    pub lines: Vec<W>,
+    /// Weight of each particle since the last resampling.
+    pub weights: Vec<f64>,
+    /// Buffers.
+    pub work: Workspace<W>,
+    /// Uniform numbers for one token.
+    pub uniforms: Vec<f64>,
+}
+
+/// A range of lines that are brought up to date together.
+#[derive(Debug, Clone, Copy)]
+pub struct Unit {
+    /// First line.
+    pub first: u32,
+    /// Number of lines.
+    pub n: u32,
+    /// Generation in which it was last up to date.
+    generation: u32,
+}
+
+/// All particles.
+#[derive(Debug)]
+pub struct Lanes<W> {
+    /// Particles of a shard.
+    pub lanes: usize,
+    /// Number of particles that count.
+    pub n_particles: usize,
+    /// The shards.
+    pub shards: Vec<Shard<W>>,
+    /// Who descends from whom.
+    pub genealogy: Genealogy,
+    units: Vec<Unit>,
+    stale: Vec<u32>,
+    gathered: Vec<Gathered<W>>,
+    is_parallel: bool,
+    isa: Isa,
+}
+
+/// Lanes of a shard for a number of particles.
+pub fn lanes_for(n_particles: usize) -> usize {
+    n_particles.next_power_of_two().clamp(LANE_GROUP, MAX_LANES)
+}
+
+impl<W: Word> Lanes<W> {
+    /// Particles without tokens. `ranges` are the lines that are brought up to date together: first line and number.
+    pub fn new(
+        layout: &Layout,
+        n_particles: usize,
+        n_lines: usize,
+        ranges: impl Iterator<Item = (u32, u32)>,
+        work_per_step: f64,
+        n_threads: usize,
+        isa: Isa,
+    ) -> Self {
+        let lanes = lanes_for(n_particles);
+        let n_shards = n_particles.div_ceil(lanes);
+        let most_buckets = layout.kernels.iter().map(|kernel| kernel.buckets.len()).max().unwrap_or(0);
+        let shard = |ix: usize| Shard {
+            ix,
+            lines: vec![W::default(); n_lines * lanes],
+            weights: (0..lanes).map(|lane| if ix * lanes + lane < n_particles { 1.0 } else { 0.0 }).collect(),
+            work: Workspace::new(&layout.kernels, lanes),
+            uniforms: vec![0.0; (most_buckets + 1) * lanes],
+        };
+        Lanes {
+            lanes,
+            n_particles,
+            shards: (0..n_shards).map(shard).collect(),
+            genealogy: Genealogy::new(n_shards * lanes, isa),
+            units: ranges.map(|(first, n)| Unit { first, n, generation: 0 }).collect(),
+            stale: Vec::new(),
+            gathered: (0..n_shards).map(|_| Gathered::new(n_shards * lanes)).collect(),
+            isa,
+            is_parallel: n_threads > 1 && n_shards > 1 && work_per_step * n_particles as f64 >= PARALLEL_FROM,
+        }
+    }
+
+    /// Does something in every shard, on several threads where that is worth it.
+    pub fn each(&mut self, f: impl Fn(&mut Shard<W>) + Sync + Send) {
+        if self.is_parallel {
+            self.shards.par_iter_mut().for_each(f);
+        } else {
+            self.shards.iter_mut().for_each(f);
+        }
+    }
+
+    /// Marks a unit as needed: it is up to date after the next [`Lanes::refresh`].
+    pub fn need(&mut self, unit: usize) {
+        if self.units[unit].generation != self.genealogy.now() {
+            self.stale.push(unit as u32);
+        }
+    }
+
+    /// Marks all units as needed.
+    pub fn need_all(&mut self) {
+        (0..self.units.len()).for_each(|unit| self.need(unit));
+    }
+
+    /// A unit was written from scratch: it is up to date.
+    pub fn is_fresh(&mut self, unit: usize) {
+        self.units[unit].generation = self.genealogy.now();
+    }
+
+    /// Brings everything that was marked up to date: each lane gets what its ancestor had.
+    pub fn refresh(&mut self) {
+        if self.stale.is_empty() {
+            return;
+        }
+        let now = self.genealogy.now();
+        let stale = std::mem::take(&mut self.stale);
+        // A unit may have been marked twice.
+        let mut ranges: Vec<Unit> = Vec::with_capacity(stale.len());
+        for &unit in &stale {
+            let unit = &mut self.units[unit as usize];
+            if unit.generation != now {
+                ranges.push(*unit);
+                unit.generation = now;
+            }
+        }
+        let (lanes, genealogy, isa) = (self.lanes, &self.genealogy, self.isa);
+        if let [shard] = self.shards.as_mut_slice() {
+            let buffer = &mut self.gathered[0].window;
+            for range in &ranges {
+                let map = genealogy.map_from(range.generation);
+                for line in shard.lines[range.first as usize * lanes..].chunks_exact_mut(lanes).take(range.n as usize) {
+                    buffer[..lanes].copy_from_slice(line);
+                    W::gather(isa, buffer, map, 0, line);
+                }
+            }
+        } else {
+            let shards = &self.shards;
+            let gather_shard = |(ix, out): (usize, &mut Gathered<W>)| {
+                out.lines.clear();
+                for range in &ranges {
+                    let map = &genealogy.map_from(range.generation)[ix * lanes..][..lanes];
+                    for line in range.first..range.first + range.n {
+                        out.add(isa, shards, lanes, line as usize, map);
+                    }
+                }
+            };
+            let is_parallel = self.is_parallel;
+            if is_parallel {
+                self.gathered.par_iter_mut().enumerate().for_each(gather_shard);
+            } else {
+                self.gathered.iter_mut().enumerate().for_each(gather_shard);
+            }
+            let put_back = |(shard, gathered): (&mut Shard<W>, &Gathered<W>)| {
+                let mut rest = gathered.lines.as_slice();
+                for range in &ranges {
+                    let (now, later) = rest.split_at(range.n as usize * lanes);
+                    shard.lines[range.first as usize * lanes..][..now.len()].copy_from_slice(now);
+                    rest = later;
+                }
+            };
+            if is_parallel {
+                self.shards.par_iter_mut().zip(&self.gathered).for_each(put_back);
+            } else {
+                self.shards.iter_mut().zip(&self.gathered).for_each(put_back);
+            }
+        }
+        self.stale = stale;
+        self.stale.clear();
+    }
+
+    /// All particles weigh the same again.
+    pub fn reset_weights(&mut self) {
+        let (lanes, n_particles) = (self.lanes, self.n_particles);
+        for shard in &mut self.shards {
+            let n_used = lanes.min(n_particles - shard.ix * lanes);
+            shard.weights[..n_used].fill(1.0);
+        }
+    }
+
+    /// A new generation. Lanes without a particle follow the last one.
+    pub fn resample(&mut self, ancestors: &mut Vec<u32>) {
+        let last = *ancestors.last().expect("at least one particle");
+        ancestors.resize(self.shards.len() * self.lanes, last);
+        self.genealogy.resample(ancestors);
+        if let Some(generation) = self.genealogy.overdue() {
+            let overdue: Vec<usize> =
+                (0..self.units.len()).filter(|&unit| self.units[unit].generation < generation).collect();
+            overdue.into_iter().for_each(|unit| self.need(unit));
+            self.refresh();
+            self.genealogy.forget_before(generation);
+        }
+    }
+}
+
+/// Lines of one shard while they are brought up to date.
+#[derive(Debug)]
+struct Gathered<W> {
+    lines: Vec<W>,
+    /// The part of a line that the shard's particles descend from, and room to load whole registers.
+    window: Vec<W>,
+}
+
+impl<W: Word> Gathered<W> {
+    fn new(n_slots: usize) -> Self {
+        Gathered { lines: Vec::new(), window: vec![W::default(); n_slots + GATHER_PADDING] }
+    }
+
+    /// Gathers one line through an ascending map.
+    fn add(&mut self, isa: Isa, shards: &[Shard<W>], lanes: usize, line: usize, map: &[u32]) {
+        let (first, last) = (map[0] as usize, map[lanes - 1] as usize);
+        let mut slot = first;
+        while slot <= last {
+            let (shard, lane) = (slot / lanes, slot % lanes);
+            let n = (lanes - lane).min(last + 1 - slot);
+            let part = &shards[shard].lines[line * lanes + lane..][..n];
+            self.window[slot - first..][..n].copy_from_slice(part);
+            slot += n;
+        }
+        let start = self.lines.len();
+        self.lines.resize(start + lanes, W::default());
+        W::gather(isa, &self.window, map, first as u32, &mut self.lines[start..]);
+    }
+}

@@ -1,0 +1,205 @@
+//! Sequential Monte Carlo: tokens go through the urns of many particles, and their mean weight estimates the evidence.
+//!
+//! This is the paper's BAM-SIS-R for any model the plan can compile, and what makes it precise: Gibbs updates of earlier
+//! tokens, a good order of the tokens, and a start with larger pseudo-counts that are cooled down to the prior's. The
+//! estimate of p(sequence) is unbiased whatever the settings, since the order, the moves and the cooling are fixed before
+//! the run; only the decision to resample looks at the particles. docs/smc.md tells what was tried and how it did.
+//!
+//! - `layout`: which numbers a particle keeps, and which of them a record touches;
+//! - `kernel`: what is done for one token in all particles, vectorised over them;
+//! - `lanes`, `genealogy`: particles in memory, resampled without copying;
+//! - `course`, `cooling`, `run`: one run; `replicates`, `estimate`: many runs and one number.
+
+mod cooling;
+mod course;
+mod estimate;
+mod frame;
+mod genealogy;
+mod kernel;
+mod lanes;
+mod layout;
+mod order;
+mod replicates;
+mod resample;
+mod run;
+mod tune;
+
+pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
+pub use order::Order;
+pub use resample::{Scheme, When};
+pub use run::{Path, RunResult};
+pub use tune::Wish;
+
+use super::mixer::Mixer;
+use crate::Seed;
+use crate::control::Control;
+use crate::engine::Problem;
+use crate::error::Result;
+use crate::simd::Isa;
+use crate::warning::Warning;
+use frame::Frame;
+use kernel::Word;
+use layout::{Layout, Pseudo};
+use replicates::replicates;
+use run::{Crew, Run, Source};
+
+/// Settings of the particle engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Smc {
+    /// Particles of each run.
+    pub particles: usize,
+    /// Independent runs.
+    pub runs: u64,
+    /// What each run does.
+    pub path: Path,
+    /// Instructions to use; all give the same bytes.
+    pub isa: Isa,
+    /// Threads, over runs and over particles; any number gives the same bytes.
+    pub threads: usize,
+    /// Bytes that all particles together may take.
+    pub max_memory: u64,
+}
+
+impl Default for Smc {
+    /// The paper's algorithm: 1,000 particles, resampled when half of them are left, no moves.
+    fn default() -> Self {
+        Smc { particles: 1000, runs: 1, path: Path::default(), isa: Isa::detect(), threads: 1, max_memory: 4 << 30 }
+    }
+}
+
+impl Smc {
+    /// Makes a problem ready: what particles keep is decided, nothing is allocated yet.
+    ///
+    /// # Errors
+    /// When the problem is too large for particles.
+    pub fn prepare<'p, 'a>(&self, problem: &'p Problem<'a>) -> Result<Prepared<'p, 'a>> {
+        let n_at_once = (self.threads as u64).min(self.runs).max(1);
+        let layout = Layout::new(problem)?;
+        let frame = Frame::new(&layout, &self.path, self.particles, false, self.max_memory / n_at_once)?;
+        Ok(Prepared { smc: self.clone(), problem, layout, frame })
+    }
+
+    /// Estimates ln p(sequence) of the seen records.
+    ///
+    /// # Errors
+    /// [`crate::Error::TooCostly`] with the figure when particles do not fit; [`crate::Error::Stopped`] when the run was stopped before
+    /// anything was finished.
+    pub fn ln_p_sequence(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<Estimate> {
+        self.prepare(problem)?.ln_p_sequence(seed, control)
+    }
+}
+
+/// A problem made ready for particles.
+#[derive(Debug)]
+pub struct Prepared<'p, 'a> {
+    smc: Smc,
+    problem: &'p Problem<'a>,
+    layout: Layout,
+    frame: Frame,
+}
+
+impl Prepared<'_, '_> {
+    /// Estimates ln p(sequence) of the seen records.
+    ///
+    /// # Errors
+    /// [`crate::Error::Stopped`] when the run was stopped before anything was finished.
+    pub fn ln_p_sequence(&self, seed: Seed, control: &mut Control<'_>) -> Result<Estimate> {
+        let smc = &self.smc;
+        let is_certain = self.layout.records.len() == 0;
+        // What is certain need not be repeated.
+        let n_runs = if is_certain { 1 } else { smc.runs };
+        let fingerprint = self.fingerprint(seed);
+        let done = replicates(n_runs, "smc", fingerprint, smc.threads, control, |replicate, tick| {
+            if self.frame.is_narrow() {
+                self.one_run::<u16>(seed, replicate, tick)
+            } else {
+                self.one_run::<u32>(seed, replicate, tick)
+            }
+        })?;
+        let n_finished = done.finished.len() as u64;
+        let mut estimate = Estimate::combine(done.finished, smc.particles, is_certain);
+        if done.is_cut {
+            estimate.warnings.push(Warning::TimeUp { finished: n_finished, asked: n_runs });
+        }
+        Ok(estimate)
+    }
+
+    /// With unknown cells: ln p(seen sequence, then m tokens in unknown cells) for m = 0 to `n_extra`, from every run.
+    ///
+    /// # Errors
+    /// [`crate::Error::Stopped`] when the run was stopped before anything was finished.
+    pub fn unknown_totals(&self, n_extra: usize, seed: Seed, control: &mut Control<'_>) -> Result<UnknownRuns> {
+        let mut mix = Mixer(self.fingerprint(seed));
+        mix.word(n_extra as u64);
+        let done = replicates(self.smc.runs, "smc", mix.0, self.smc.threads, control, |replicate, tick| {
+            if self.frame.is_narrow() {
+                self.one_unknown_run::<u16>(n_extra, seed, replicate, tick)
+            } else {
+                self.one_unknown_run::<u32>(n_extra, seed, replicate, tick)
+            }
+        })?;
+        Ok(UnknownRuns { runs: done.finished, is_cut: done.is_cut })
+    }
+
+    fn one_unknown_run<W: Word>(
+        &self,
+        n_extra: usize,
+        seed: Seed,
+        replicate: u64,
+        tick: &dyn Fn(f64) -> Result<()>,
+    ) -> Result<(RunResult, Vec<f64>)> {
+        let mut run = self.new_run::<W>(seed, replicate);
+        run.go(tick)?;
+        let logs = run.go_on(n_extra, tick)?;
+        Ok((run.into_result(), logs))
+    }
+
+    fn one_run<W: Word>(&self, seed: Seed, replicate: u64, tick: &dyn Fn(f64) -> Result<()>) -> Result<RunResult> {
+        let mut run = self.new_run::<W>(seed, replicate);
+        run.go(tick)?;
+        Ok(run.into_result())
+    }
+
+    fn new_run<W: Word>(&self, seed: Seed, replicate: u64) -> Run<'_, W> {
+        let smc = &self.smc;
+        // Fewer runs than threads: they come one after another and share their particles out.
+        let n_threads = if smc.runs < smc.threads as u64 { smc.threads } else { 1 };
+        let crew = Crew { n_particles: smc.particles, n_threads, isa: smc.isa };
+        let source = Source { seed, replicate };
+        Run::<W>::new(self.problem.counts, &self.layout, &self.frame, &smc.path, crew, source)
+    }
+
+    /// Tells runs of different problems or settings apart, so that a checkpoint is not taken up by another one.
+    fn fingerprint(&self, seed: Seed) -> u64 {
+        let mut mix = Mixer::default();
+        let (smc, layout) = (&self.smc, &self.layout);
+        mix.word(seed.0);
+        mix.word(smc.particles as u64);
+        mix.word(layout.closed_form.value().to_bits());
+        format!("{:?}", smc.path).bytes().for_each(|byte| mix.word(u64::from(byte)));
+        for record in 0..layout.records.len() {
+            mix.word(layout.records.count[record]);
+            mix.word(u64::from(layout.records.kernel[record]));
+            for place in layout.records.places(record) {
+                mix.word(u64::from(place.block) << 32 | u64::from(place.offset));
+            }
+        }
+        for counted in &layout.counted {
+            mix.word(u64::from(counted.table.0) << 32 | counted.class as u64);
+            match &counted.pseudo {
+                Pseudo::Even(pseudo) => mix.word(pseudo.value.to_bits()),
+                Pseudo::PerLine(all) => all.iter().for_each(|pseudo| mix.word(pseudo.value.to_bits())),
+            }
+        }
+        mix.0
+    }
+}
+
+/// Runs of a problem with unknown cells.
+#[derive(Debug, Clone)]
+pub struct UnknownRuns {
+    /// Each run, and ln p(seen sequence, then m tokens in unknown cells) for every m.
+    pub runs: Vec<(RunResult, Vec<f64>)>,
+    /// True when the time limit stopped the others.
+    pub is_cut: bool,
+}

@@ -1,0 +1,145 @@
+//! Independent runs on several threads, with progress, a time limit and checkpoints.
+
+use crate::control::Control;
+use crate::error::{Error, Result, Stop};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Time between two looks at the control.
+const POLL: Duration = Duration::from_millis(15);
+
+/// Parts of a run that progress is counted in.
+const PARTS: f64 = 1e6;
+
+/// Finished runs, and whether the time was up before all were.
+#[derive(Debug)]
+pub struct Replicates<R> {
+    /// Results of finished runs, in order.
+    pub finished: Vec<R>,
+    /// True when the time limit stopped the others.
+    pub is_cut: bool,
+}
+
+/// Finished runs of an unfinished job.
+#[derive(Serialize, Deserialize)]
+struct Saved<R> {
+    fingerprint: u64,
+    runs: Vec<(u64, R)>,
+}
+
+/// Does runs 0 to `n` - 1. Each is handed its number and a function that it calls now and then with the share of its work
+/// that is done; when that fails, the run has to stop with the same error.
+///
+/// # Errors
+/// When cancelled, when the time is up before the first run is finished, or when a run fails.
+pub fn replicates<R>(
+    n: u64,
+    stage: &str,
+    fingerprint: u64,
+    n_threads: usize,
+    control: &mut Control<'_>,
+    run: impl Fn(u64, &dyn Fn(f64) -> Result<()>) -> Result<R> + Sync,
+) -> Result<Replicates<R>>
+where
+    R: Send + Clone + Serialize + for<'de> Deserialize<'de>,
+{
+    let mut done: Vec<(u64, R)> = match control.load_checkpoint()? {
+        None => Vec::new(),
+        Some(bytes) => {
+            let saved: Saved<R> = postcard::from_bytes(&bytes).map_err(|_| {
+                Error::Checkpoint(
+                    "it is damaged or belongs to another model or another method; remove the file to start anew".into(),
+                )
+            })?;
+            if saved.fingerprint != fingerprint {
+                return Err(Error::Checkpoint(
+                    "it belongs to other data, another model or other settings; remove the file to start anew, or repeat the command that wrote it"
+                        .into(),
+                ));
+            }
+            saved.runs
+        }
+    };
+    let missing: Vec<u64> = (0..n).filter(|ix| !done.iter().any(|(done, _)| done == ix)).collect();
+    let stop = AtomicBool::new(false);
+    let progress = AtomicU64::new(0);
+    let fresh: Mutex<Vec<(u64, R)>> = Mutex::new(Vec::new());
+    let (is_over, over) = channel::<()>();
+    let mut outcome = Ok(());
+    let mut failure = None;
+    std::thread::scope(|scope| {
+        let (stop, progress, fresh, run, missing) = (&stop, &progress, &fresh, &run, &missing);
+        let worker = scope.spawn(move || {
+            let one = |&replicate: &u64| {
+                let last = AtomicU64::new(0);
+                let tick = |share: f64| {
+                    let now = (share * PARTS) as u64;
+                    progress.fetch_add(now.saturating_sub(last.swap(now, Ordering::Relaxed)), Ordering::Relaxed);
+                    if stop.load(Ordering::Relaxed) { Err(Error::Stopped(Stop::Cancelled)) } else { Ok(()) }
+                };
+                let result = run(replicate, &tick)?;
+                progress.fetch_add((PARTS as u64).saturating_sub(last.load(Ordering::Relaxed)), Ordering::Relaxed);
+                fresh.lock().expect("no thread panics while holding it").push((replicate, result));
+                Ok(())
+            };
+            let result = match pool(n_threads) {
+                // Runs one after another where there are fewer of them than threads: each then has all threads.
+                Some(pool) if missing.len() < n_threads => pool.install(|| missing.iter().try_for_each(one)),
+                Some(pool) => pool.install(|| missing.par_iter().try_for_each(one)),
+                None => missing.iter().try_for_each(one),
+            };
+            drop(is_over);
+            result
+        });
+        while let Err(RecvTimeoutError::Timeout) = over.recv_timeout(POLL) {
+            let share = (done.len() as f64 + progress.load(Ordering::Relaxed) as f64 / PARTS) / n.max(1) as f64;
+            let all = || {
+                let mut runs = done.clone();
+                runs.extend(fresh.lock().expect("no thread panics while holding it").iter().cloned());
+                postcard::to_stdvec(&Saved { fingerprint, runs }).expect("plain data")
+            };
+            if outcome.is_ok() {
+                outcome = control.tick(stage, share).and_then(|()| control.checkpoint(all));
+                if outcome.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        match worker.join().expect("a run does not panic") {
+            Err(Error::Stopped(_)) if outcome.is_err() => {}
+            Err(error) => failure = Some(error),
+            Ok(()) => {}
+        }
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    done.extend(fresh.into_inner().expect("no thread panics while holding it"));
+    done.sort_by_key(|(replicate, _)| *replicate);
+    let is_cut = (done.len() as u64) < n;
+    if let Err(error) = outcome {
+        if is_cut {
+            control.checkpoint_now(|| {
+                postcard::to_stdvec(&Saved { fingerprint, runs: done.clone() }).expect("plain data")
+            })?;
+        }
+        let can_answer = matches!(error, Error::Stopped(Stop::Deadline)) && !done.is_empty();
+        if !can_answer && (is_cut || !matches!(error, Error::Stopped(_))) {
+            return Err(error);
+        }
+    }
+    Ok(Replicates { finished: done.into_iter().map(|(_, result)| result).collect(), is_cut })
+}
+
+/// Threads of a job; none are started for one.
+fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
+    if n_threads <= 1 {
+        return None;
+    }
+    // A machine that cannot start threads still gets its answer.
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().ok()
+}

@@ -1,0 +1,465 @@
+//! One run: all tokens through the urn of every particle, then, if the run started with larger pseudo-counts, cooling.
+
+use super::course::{Course, list_tokens};
+use super::frame::Frame;
+use super::kernel::{Kernel, LISTED, Word};
+use super::lanes::Lanes;
+use super::layout::Layout;
+use super::order::{Order, tokens};
+use super::resample::{Scheme, When, resample};
+use crate::counts::Counts;
+use crate::error::Result;
+use crate::simd::Isa;
+use crate::{Purpose, Seed};
+use serde::{Deserialize, Serialize};
+
+/// What a run does, all decided before it starts: nothing here may depend on the run's own particles.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    /// Order of the tokens.
+    pub order: Order,
+    /// Gibbs updates of earlier tokens after each new one.
+    pub rejuvenation: u32,
+    /// All pseudo-counts are multiplied by this while tokens come in ..
+    pub start_scale: f64,
+    /// .. and brought down to the prior's in this many steps of equal ratio, a Gibbs sweep after each but the last.
+    pub n_cooling: u32,
+    /// When to resample.
+    pub when: When,
+    /// How to resample.
+    pub scheme: Scheme,
+}
+
+impl Default for Path {
+    /// The paper's: tokens in random order, resampled when the effective sample size falls below half.
+    fn default() -> Self {
+        Path {
+            order: Order::Random,
+            rejuvenation: 0,
+            start_scale: 1.0,
+            n_cooling: 0,
+            when: When::EssBelow(0.5),
+            scheme: Scheme::Systematic,
+        }
+    }
+}
+
+/// What one run found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Estimate of ln p(sequence).
+    pub ln_p_sequence: f64,
+    /// Smallest effective sample size.
+    pub ess_min: f64,
+    /// Effective sample size after each token, thinned to at most two hundred entries: token and size.
+    pub ess_trace: Vec<(u64, f64)>,
+    /// Steps after which particles were resampled; the first two hundred.
+    pub resampled_at: Vec<u64>,
+    /// How often particles were resampled.
+    pub n_resampled: u64,
+    /// Different first ancestors at the end.
+    pub n_ancestors: usize,
+    /// Estimated relative variance of the estimate of p(sequence), from the ancestors.
+    pub variance: f64,
+    /// Tokens placed or placed again, over all particles.
+    pub n_updates: u64,
+}
+
+/// Entries of a trace, at most.
+const TRACE_LENGTH: u64 = 200;
+
+/// A run under way.
+#[derive(Debug)]
+pub struct Run<'r, W> {
+    course: Course<'r>,
+    path: &'r Path,
+    lanes: Lanes<W>,
+    /// ln of what the weights of earlier generations came to.
+    log: f64,
+    weight_total: f64,
+    result: RunResult,
+    ancestors: Vec<u32>,
+}
+
+/// How many particles, and who does the work.
+#[derive(Debug, Clone, Copy)]
+pub struct Crew {
+    /// Number of particles.
+    pub n_particles: usize,
+    /// Threads that may share one run's particles out.
+    pub n_threads: usize,
+    /// Instructions to use.
+    pub isa: Isa,
+}
+
+/// Where a run takes its random numbers from.
+#[derive(Debug, Clone, Copy)]
+pub struct Source {
+    /// The seed of all runs.
+    pub seed: Seed,
+    /// Number of this run.
+    pub replicate: u64,
+}
+
+impl<'r, W: Word> Run<'r, W> {
+    /// A run without tokens.
+    pub fn new(
+        counts: &Counts,
+        layout: &'r Layout,
+        frame: &'r Frame,
+        path: &'r Path,
+        crew: Crew,
+        source: Source,
+    ) -> Self {
+        let Crew { n_particles, n_threads, isa } = crew;
+        let mut rng = source.seed.stream(Purpose::Schedule, source.replicate, 0, 0);
+        let order = tokens(path.order, &layout.records, counts, &mut rng);
+        let n_buckets = |record: u32| layout.kernel_of(record as usize).buckets.len() as u32;
+        let mut first_state = Vec::new();
+        let mut n_lines = (frame.storage.n_lines + frame.storage.n_scratch) as u32;
+        if frame.keeps_states {
+            for &record in &order {
+                first_state.push(n_lines);
+                n_lines += n_buckets(record);
+            }
+        }
+        let (listed_start, listed) = list_tokens(layout, &frame.storage, &order);
+        let mut unit_of_block = vec![u32::MAX; layout.blocks.len()];
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for (block_ix, (block, &first)) in layout.blocks.iter().zip(&frame.storage.first_line).enumerate() {
+            if first != LISTED {
+                unit_of_block[block_ix] = ranges.len() as u32;
+                ranges.push((first, layout.classes[block.class as usize].interior as u32));
+            }
+        }
+        let n_block_units = ranges.len();
+        let of_states = first_state.iter().zip(&order).map(|(&first, &record)| (first, n_buckets(record)));
+        let work = layout.kernels.iter().map(Kernel::cost).fold(0.0, f64::max) * f64::from(1 + path.rejuvenation);
+        let ranges = ranges.iter().copied().chain(of_states);
+        let lanes = Lanes::new(layout, n_particles, n_lines as usize, ranges, work, n_threads, isa);
+        let course = Course {
+            layout,
+            frame,
+            isa,
+            seed: source.seed,
+            replicate: source.replicate,
+            order,
+            first_state,
+            listed_start,
+            listed,
+            prepared: Vec::new(),
+            n_block_units,
+            unit_of_block,
+            scale: path.start_scale,
+            step: 0,
+        };
+        let result = RunResult {
+            ln_p_sequence: f64::NEG_INFINITY,
+            ess_min: n_particles as f64,
+            ess_trace: Vec::new(),
+            resampled_at: Vec::new(),
+            n_resampled: 0,
+            n_ancestors: n_particles,
+            variance: 0.0,
+            n_updates: 0,
+        };
+        Run { course, path, lanes, log: 0.0, weight_total: n_particles as f64, result, ancestors: Vec::new() }
+    }
+
+    /// Goes through all tokens. `tick` is asked now and then, with the share that is done, whether to go on.
+    ///
+    /// # Errors
+    /// When `tick` says to stop.
+    pub fn go(&mut self, tick: &dyn Fn(f64) -> Result<()>) -> Result<()> {
+        let n_tokens = self.course.order.len();
+        let is_cooled = self.path.start_scale != 1.0;
+        let n_steps = if is_cooled { self.path.n_cooling.max(1) } else { 0 };
+        let work_of_token = f64::from(1 + self.path.rejuvenation);
+        let work = n_tokens as f64 * (work_of_token + f64::from(n_steps.saturating_sub(1)));
+        let mut positions: Vec<u32> = Vec::new();
+        let mut scan = 0;
+        if self.course.layout.closed_form.value() == f64::NEG_INFINITY {
+            return Ok(());
+        }
+        for position in 0..n_tokens {
+            if position % 16 == 0 {
+                tick(position as f64 * work_of_token / work)?;
+            }
+            // Moves after the last token change nothing any more, unless somebody looks at the particles.
+            let is_last = position + 1 == n_tokens && !is_cooled;
+            positions.clear();
+            if position > 0 && (!is_last || self.course.frame.wants_states) {
+                // Round and round through the tokens that are there: half the spread of a random choice.
+                for _ in 0..self.path.rejuvenation {
+                    scan = if scan + 1 < position { scan + 1 } else { 0 };
+                    positions.push(scan as u32);
+                }
+            }
+            if !self.place(position, &positions, is_last) {
+                return Ok(());
+            }
+        }
+        for step in 1..=n_steps {
+            tick((work_of_token + f64::from(step - 1)) * n_tokens as f64 / work)?;
+            // Equal ratios; the last step ends at one exactly.
+            let to = self.path.start_scale.powf(1.0 - f64::from(step) / f64::from(n_steps));
+            self.cool(if step == n_steps { 1.0 } else { to }, step == n_steps);
+            if step < n_steps {
+                self.sweep();
+            }
+        }
+        let n_particles = self.lanes.n_particles as f64;
+        let lanes_part = self.log + (self.weight_total / n_particles).ln();
+        self.result.ln_p_sequence = self.course.layout.closed_form.value() + lanes_part;
+        self.result.variance = self.ancestor_variance();
+        self.result.n_ancestors = self.lanes.genealogy.n_eves(self.lanes.n_particles);
+        Ok(())
+    }
+
+    /// Lets the urns go on with tokens that fall into unknown cells: ln p(seen sequence, then m such tokens) for m = 0, 1,
+    /// .. up to `n_extra`.
+    ///
+    /// # Errors
+    /// When `tick` says to stop.
+    pub fn go_on(&mut self, n_extra: usize, tick: &dyn Fn(f64) -> Result<()>) -> Result<Vec<f64>> {
+        let mut logs = vec![self.result.ln_p_sequence];
+        let Some(places) = &self.course.layout.unknown else { return Ok(logs) };
+        let kernel = self.course.layout.kernels.len() - 1;
+        let n_particles = self.lanes.n_particles as f64;
+        let mut certain = self.course.layout.closed_form.value();
+        while logs.len() <= n_extra && logs[logs.len() - 1] > f64::NEG_INFINITY {
+            if logs.len() % 16 == 1 {
+                tick(1.0)?;
+            }
+            let n_before = logs.len() as u64 - 1;
+            certain -= self.course.layout.ln_unknown_rows(n_before);
+            self.course.step += 1;
+            self.course.prepare_places(0, kernel, places);
+            self.lanes.need_all();
+            self.lanes.refresh();
+            let course = &self.course;
+            self.lanes.each(|shard| course.weigh(shard, 0));
+            if !self.take_totals(0) {
+                logs.push(f64::NEG_INFINITY);
+                break;
+            }
+            logs.push(certain + self.log + (self.weight_total / n_particles).ln());
+            let was_resampled = self.measure();
+            if was_resampled {
+                self.resample();
+                self.lanes.need_all();
+                self.lanes.refresh();
+            }
+            let course = &self.course;
+            self.lanes.each(|shard| {
+                let mut rng = course.seed.stream(Purpose::Particles, course.replicate, shard.ix as u64, course.step);
+                if was_resampled {
+                    course.weigh(shard, 0);
+                }
+                course.draw_unkept(shard, 0, &mut rng);
+            });
+            self.result.n_updates += self.lanes.n_particles as u64;
+        }
+        logs.resize(n_extra + 1, f64::NEG_INFINITY);
+        Ok(logs)
+    }
+
+    /// What was found.
+    pub fn into_result(self) -> RunResult {
+        self.result
+    }
+
+    /// Puts the token at `position` into every urn, then draws earlier tokens again. False when no particle can hold it.
+    ///
+    /// The weight of a new token does not depend on its hidden state, so particles are resampled before the state is
+    /// drawn: copies of one particle then differ at once.
+    fn place(&mut self, position: usize, again: &[u32], is_last: bool) -> bool {
+        let n_before = position as u32;
+        self.course.step += 1;
+        self.course.prepare(0, position);
+        again.iter().enumerate().for_each(|(ix, &other)| self.course.prepare(ix + 1, other as usize));
+        self.course.need_token(&mut self.lanes, 0, position, n_before);
+        self.lanes.refresh();
+        let course = &self.course;
+        self.lanes.each(|shard| {
+            course.rebuild_listed(shard, 0, n_before, u32::MAX);
+            course.weigh(shard, 0);
+        });
+        if !self.take_totals(0) {
+            return false;
+        }
+        let was_resampled = self.measure() && !is_last;
+        if was_resampled {
+            self.resample();
+            self.course.need_token(&mut self.lanes, 0, position, n_before);
+        }
+        for (ix, &other) in again.iter().enumerate() {
+            self.course.need_token(&mut self.lanes, ix + 1, other as usize, n_before);
+            self.lanes.need(self.course.n_block_units + other as usize);
+        }
+        self.lanes.refresh();
+        let course = &self.course;
+        if course.frame.keeps_states {
+            self.lanes.is_fresh(course.n_block_units + position);
+        }
+        self.lanes.each(|shard| {
+            let mut rng = course.seed.stream(Purpose::Particles, course.replicate, shard.ix as u64, course.step);
+            if was_resampled {
+                course.rebuild_listed(shard, 0, n_before, u32::MAX);
+                course.weigh(shard, 0);
+            }
+            course.draw_new(shard, 0, position, &mut rng);
+            for (ix, &other) in again.iter().enumerate() {
+                course.draw_again(shard, ix + 1, other as usize, n_before + 1, &mut rng);
+            }
+        });
+        if !course.layout.kernels[course.prepared[0].kernel].is_exact {
+            self.weight_total = self.total_weight();
+        }
+        self.result.n_updates += (1 + again.len() as u64) * self.lanes.n_particles as u64;
+        true
+    }
+
+    /// One Gibbs update of every token, in the order in which they came in.
+    fn sweep(&mut self) {
+        let n_tokens = self.course.order.len();
+        let positions: Vec<u32> = (0..n_tokens as u32).collect();
+        for chunk in positions.chunks(64) {
+            self.course.step += 1;
+            for (ix, &position) in chunk.iter().enumerate() {
+                self.course.prepare(ix, position as usize);
+                self.course.need_token(&mut self.lanes, ix, position as usize, n_tokens as u32);
+                self.lanes.need(self.course.n_block_units + position as usize);
+            }
+            self.lanes.refresh();
+            let course = &self.course;
+            self.lanes.each(|shard| {
+                let mut rng = course.seed.stream(Purpose::Particles, course.replicate, shard.ix as u64, course.step);
+                for (ix, &position) in chunk.iter().enumerate() {
+                    course.draw_again(shard, ix, position as usize, n_tokens as u32, &mut rng);
+                }
+            });
+        }
+        self.result.n_updates += n_tokens as u64 * self.lanes.n_particles as u64;
+    }
+
+    /// Multiplies the weights by the token's probabilities. False when all become zero.
+    fn take_totals(&mut self, slot: usize) -> bool {
+        if self.course.prepared[slot].is_guarded() {
+            self.multiply_by_logs();
+        } else {
+            for shard in &mut self.lanes.shards {
+                shard.weights.iter_mut().zip(&shard.work.totals).for_each(|(weight, total)| *weight *= total);
+            }
+        }
+        self.weight_total = self.total_weight();
+        if self.weight_total < 1e-200 && self.weight_total > 0.0 {
+            // A power of two: scaling does not change a digit.
+            let factor = 2f64.powi(512);
+            self.lanes.shards.iter_mut().flat_map(|shard| &mut shard.weights).for_each(|weight| *weight *= factor);
+            self.log -= 512.0 * std::f64::consts::LN_2;
+            self.weight_total *= factor;
+        }
+        self.weight_total > 0.0
+    }
+
+    /// Multiplies the weights by the exponentials of `totals`; what they have in common goes into the log.
+    fn multiply_by_logs(&mut self) {
+        let weighted = self.lanes.shards.iter().flat_map(|shard| shard.work.totals.iter().zip(&shard.weights));
+        let largest =
+            weighted.filter(|(_, weight)| **weight > 0.0).fold(f64::NEG_INFINITY, |max, (&total, _)| max.max(total));
+        let shift = if largest == f64::NEG_INFINITY { 0.0 } else { largest };
+        for shard in &mut self.lanes.shards {
+            for (weight, &total) in shard.weights.iter_mut().zip(&shard.work.totals) {
+                *weight *= (total - shift).exp();
+            }
+        }
+        self.log += shift;
+    }
+
+    fn total_weight(&self) -> f64 {
+        self.lanes.shards.iter().map(|shard| sum(&shard.weights, |weight| weight)).sum()
+    }
+
+    /// Notes the effective sample size and says whether it is time to resample.
+    fn measure(&mut self) -> bool {
+        let n_particles = self.lanes.n_particles as f64;
+        let squares: f64 = self.lanes.shards.iter().map(|shard| sum(&shard.weights, |weight| weight * weight)).sum();
+        let ess = self.weight_total * self.weight_total / squares;
+        self.result.ess_min = self.result.ess_min.min(ess);
+        let step = self.course.step;
+        let every = (self.course.order.len() as u64).div_ceil(TRACE_LENGTH).max(1);
+        if step.is_multiple_of(every) {
+            self.result.ess_trace.push((step, ess));
+        }
+        match self.path.when {
+            When::Always => true,
+            When::Never => false,
+            When::EssBelow(share) => ess < share * n_particles,
+        }
+    }
+
+    /// A new generation in proportion to the weights, which are 1 afterwards.
+    fn resample(&mut self) {
+        let n_particles = self.lanes.n_particles;
+        let weights: Vec<f64> =
+            self.lanes.shards.iter().flat_map(|shard| &shard.weights).copied().take(n_particles).collect();
+        let course = &self.course;
+        let mut rng = course.seed.stream(Purpose::Ancestors, course.replicate, 0, course.step);
+        resample(self.path.scheme, &weights, self.weight_total, &mut rng, &mut self.ancestors);
+        self.lanes.resample(&mut self.ancestors);
+        self.log += (self.weight_total / n_particles as f64).ln();
+        self.lanes.reset_weights();
+        self.weight_total = n_particles as f64;
+        self.result.n_resampled += 1;
+        if self.result.resampled_at.len() < TRACE_LENGTH as usize {
+            self.result.resampled_at.push(course.step);
+        }
+    }
+
+    /// Changes the factor of all pseudo-counts: every particle is weighted by the ratio of its probabilities.
+    fn cool(&mut self, to: f64, is_last: bool) {
+        self.course.step += 1;
+        let tables = self.course.cooling_tables(self.course.scale, to);
+        self.course.scale = to;
+        self.lanes.need_all();
+        self.lanes.refresh();
+        let course = &self.course;
+        self.lanes.each(|shard| {
+            shard.work.totals.fill(0.0);
+            for (block_ix, table) in tables.iter().enumerate() {
+                course.cool_block(shard, block_ix, table);
+            }
+        });
+        self.multiply_by_logs();
+        self.weight_total = self.total_weight();
+        if self.measure() && !is_last {
+            self.resample();
+        }
+    }
+
+    /// The ancestor-based estimate of the relative variance (Lee and Whiteley 2018): particles that descend from different
+    /// first ancestors are independent, so their products estimate the square of the expectation.
+    fn ancestor_variance(&self) -> f64 {
+        let n = self.lanes.n_particles;
+        let mut by_eve = vec![0.0; self.lanes.shards.len() * self.lanes.lanes];
+        let weights = self.lanes.shards.iter().flat_map(|shard| &shard.weights).take(n);
+        for (weight, &eve) in weights.zip(self.lanes.genealogy.eves()) {
+            by_eve[eve as usize] += weight / self.weight_total;
+        }
+        let same: f64 = by_eve.iter().map(|share| share * share).sum();
+        let correction = (n as f64 / (n as f64 - 1.0)).powf(self.result.n_resampled as f64 + 1.0);
+        if n == 1 { f64::NAN } else { 1.0 - correction * (1.0 - same) }
+    }
+}
+
+/// A sum in a fixed order that vectorises: eight running sums, then one tree.
+fn sum(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
+    let mut sums = [0.0; 8];
+    for chunk in values.chunks_exact(8) {
+        for (sum, &value) in sums.iter_mut().zip(chunk) {
+            *sum += f(value);
+        }
+    }
+    ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]))
+}

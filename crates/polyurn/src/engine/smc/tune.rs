@@ -1,0 +1,138 @@
+//! Settings from a problem: what was best at equal time in our trials (docs/smc.md).
+
+use super::kernel::Kernel;
+use super::layout::{Kind, Layout, Pseudo};
+use super::order::Order;
+use super::resample::{Scheme, When};
+use super::run::Path;
+use super::{Isa, Smc};
+use crate::engine::Problem;
+use crate::error::Result;
+use std::time::Duration;
+
+/// What a user asked for; everything else is chosen.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wish {
+    /// Particles of each run.
+    pub particles: Option<usize>,
+    /// Independent runs.
+    pub runs: Option<u64>,
+    /// Gibbs updates of earlier tokens after each new one.
+    pub rejuvenation: Option<u32>,
+    /// Factor of the pseudo-counts at the start.
+    pub heat: Option<f64>,
+    /// Steps in which they are brought down.
+    pub n_cooling: Option<u32>,
+    /// Order of the tokens.
+    pub order: Order,
+    /// How to resample.
+    pub scheme: Scheme,
+    /// When to resample.
+    pub when: Option<When>,
+    /// Time that the whole job may take.
+    pub time_limit: Option<Duration>,
+}
+
+/// Runs, unless asked otherwise: enough for an error estimate.
+const RUNS: u64 = 4;
+/// Gibbs updates of every token before and during cooling.
+const REJUVENATION: u32 = 20;
+/// Effective sample size, as a share of the particles, below which they are resampled.
+const ESS_BELOW: f64 = 0.5;
+/// Pseudo-count of a typical cell at the start.
+const START_PSEUDO_COUNT: f64 = 0.6;
+/// Seconds of one core for one run, unless asked otherwise.
+const SECONDS_PER_RUN: f64 = 0.3;
+/// Particles, at least and at most.
+const PARTICLES: (usize, usize) = (64, 8192);
+/// Seconds for one term of one state of one token in one particle, measured; for forecasts only.
+const SECONDS_PER_TERM: f64 = 4.5e-10;
+/// Share of a time limit that is planned for: forecasts are rough.
+const SHARE_OF_LIMIT: f64 = 0.6;
+
+impl Wish {
+    /// Fills in what was not asked for. Depends on the data and on the wish alone, never on a run.
+    ///
+    /// # Errors
+    /// When the problem is too large for particles.
+    pub fn settle(&self, problem: &Problem<'_>, isa: Isa, threads: usize, max_memory: u64) -> Result<Smc> {
+        let layout = Layout::new(problem)?;
+        let runs = self.runs.unwrap_or(RUNS);
+        let mut rejuvenation = self.rejuvenation.unwrap_or(REJUVENATION);
+        let heat = self.heat.unwrap_or_else(|| if rejuvenation == 0 { 1.0 } else { heat(&layout) });
+        let mut n_cooling = self.n_cooling.unwrap_or(rejuvenation.max(1));
+        let seconds = match self.time_limit {
+            Some(limit) => {
+                let at_once = (threads as f64).min(runs as f64).max(1.0);
+                limit.as_secs_f64() * SHARE_OF_LIMIT * at_once / runs as f64
+            }
+            None => SECONDS_PER_RUN,
+        };
+        let seconds_per_pass = seconds_per_pass(&layout).max(1e-9);
+        let n_passes = |rejuvenation: u32, n_cooling: u32| {
+            f64::from(1 + rejuvenation) + if heat == 1.0 { 0.0 } else { f64::from(n_cooling) }
+        };
+        let affordable = |n_passes: f64| (seconds / seconds_per_pass / n_passes) as usize;
+        let particles = self.particles.unwrap_or_else(|| {
+            // Many tokens: fewer moves rather than fewer particles than the least.
+            while affordable(n_passes(rejuvenation, n_cooling)) < PARTICLES.0
+                && rejuvenation > 4
+                && self.rejuvenation.is_none()
+            {
+                rejuvenation = rejuvenation * 3 / 4;
+                n_cooling = self.n_cooling.unwrap_or(rejuvenation);
+            }
+            let n = affordable(n_passes(rejuvenation, n_cooling)).clamp(PARTICLES.0, PARTICLES.1);
+            if n >= 256 { n / 256 * 256 } else { n / 16 * 16 }
+        });
+        let path = Path {
+            order: self.order,
+            rejuvenation,
+            start_scale: heat,
+            n_cooling: if heat == 1.0 { 0 } else { n_cooling },
+            when: self.when.unwrap_or(When::EssBelow(ESS_BELOW)),
+            scheme: self.scheme,
+        };
+        Ok(Smc { particles, runs, path, isa, threads, max_memory })
+    }
+}
+
+/// The factor that brings a typical cell to a pseudo-count at which tokens move freely; 1 where it is there already.
+fn heat(layout: &Layout) -> f64 {
+    let (mut sum, mut n) = (0.0, 0.0);
+    for counted in layout.counted.iter().filter(|counted| counted.kind == Kind::Cell) {
+        let mean = match &counted.pseudo {
+            Pseudo::Even(pseudo) => pseudo.ln(),
+            Pseudo::PerLine(all) => {
+                let positive: Vec<f64> =
+                    all.iter().filter(|pseudo| !pseudo.is_zero()).map(|pseudo| pseudo.ln()).collect();
+                positive.iter().sum::<f64>() / (positive.len() as f64).max(1.0)
+            }
+        };
+        // Tables with seen values are many cells wide; those of hidden nodes alone matter less.
+        if layout.classes[counted.class].has_key() {
+            sum += mean;
+            n += 1.0;
+        }
+    }
+    if n == 0.0 { 1.0 } else { (START_PSEUDO_COUNT.ln() - sum / n).exp().clamp(1.0, 1e12) }
+}
+
+/// Seconds for one update of every token in one particle.
+fn seconds_per_pass(layout: &Layout) -> f64 {
+    let of_record = |record: usize| layout.records.count[record] as f64 * Kernel::cost(layout.kernel_of(record));
+    (0..layout.records.len()).map(of_record).sum::<f64>() * SECONDS_PER_TERM
+}
+
+impl Smc {
+    /// Rough seconds that the job takes.
+    ///
+    /// # Errors
+    /// When the problem is too large for particles.
+    pub fn foreseen_seconds(&self, problem: &Problem<'_>) -> Result<f64> {
+        let layout = Layout::new(problem)?;
+        let n_passes = f64::from(1 + self.path.rejuvenation + self.path.n_cooling);
+        let one_run = seconds_per_pass(&layout) * n_passes * self.particles as f64;
+        Ok(one_run * self.runs as f64 / (self.threads as f64).min(self.runs as f64).max(1.0))
+    }
+}
