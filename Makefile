@@ -1,5 +1,6 @@
 # The same commands that CI runs. `make test` needs nothing but Rust and the package registry.
 CARGO ?= cargo
+VENV := target/venv
 
 .PHONY: test test-long lint bench doc
 
@@ -17,10 +18,15 @@ lint:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
 # Programs that print times and ratios of one run; see docs/benchmarks.md.
-bench:
+bench: $(VENV)/bin/python
 	$(CARGO) run --release -p polyurn-bench --bin exact
 	$(CARGO) run --release -p polyurn-bench --bin read
-	$(CARGO) run --release -p polyurn-bench --bin smc
+	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin smc
+
+# A virtual environment with what the benchmarks compare against.
+$(VENV)/bin/python:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet numpy
 
 doc:
 	$(CARGO) doc --workspace --no-deps --open

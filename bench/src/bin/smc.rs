@@ -1,41 +1,266 @@
-//! Sequential Monte Carlo: speed of the kernels on the paper's CP problem.
+//! Sequential Monte Carlo: speed against NumPy, what time depends on, threads, memory, and evidence per second.
+//!
+//! All figures of a comparison come from one run of this program, one after another on the same machine. The NumPy peer
+//! needs `POLYURN_BENCH_PYTHON`, a Python with NumPy, which `make bench` sets up.
 
 use polyurn::control::Control;
+use polyurn::counts::Dataset;
 use polyurn::engine::Problem;
-use polyurn::engine::smc::{Path, Smc};
+use polyurn::engine::exact::Exact;
+use polyurn::engine::smc::{Estimate, Path, Smc, Wish, log_mean_exp};
 use polyurn::prior::{Prior, PriorSettings};
 use polyurn::simd::Isa;
 use polyurn::{Result, Seed};
-use polyurn_bench::{bound, cp_data};
+use polyurn_bench::{bound, cp_data, dataset};
+use std::io::Write;
 use std::time::Instant;
 
 fn main() -> Result<()> {
-    println!("{:<44} {:>9} {:>12} {:>12}", "CP, T = 1000, a = 34", "ms", "ns/update", "kernel");
-    for (side, rank, particles, rejuvenation) in [
-        (34, 10, 500, 0),
-        (34, 10, 500, 20),
-        (34, 5, 500, 20),
-        (4, 10, 500, 0),
-        (64, 10, 500, 0),
-        (1_000_000, 10, 500, 0),
-    ] {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let sections: [(&str, fn() -> Result<()>); 7] = [
+        ("numpy", numpy),
+        ("sizes", sizes),
+        ("linear", linear),
+        ("threads", threads),
+        ("memory", memory),
+        ("evidence", evidence_per_second),
+        ("sparse", sparse),
+    ];
+    for (name, section) in sections {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            section()?;
+            println!();
+        }
+    }
+    Ok(())
+}
+
+/// Hands the problem of a model, data and `a` to `f`.
+fn with_problem<T>(model: &str, data: &Dataset, a: f64, f: impl FnOnce(&Problem<'_>) -> Result<T>) -> Result<T> {
+    let binding = bound(model, data)?;
+    let prior = Prior::build(&binding.model, &PriorSettings { a: Some(a), ..Default::default() })?;
+    f(&Problem::new(&binding.model, &prior, &binding.counts)?)
+}
+
+/// Best of some seeds, in seconds, plan and everything included.
+fn best_time(smc: &Smc, problem: &Problem<'_>, repeats: u64) -> Result<(f64, Estimate)> {
+    let mut best = f64::INFINITY;
+    let mut last = None;
+    for seed in 0..repeats {
+        let start = Instant::now();
+        last = Some(smc.ln_p_sequence(problem, Seed(seed), &mut Control::default())?);
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok((best, last.expect("at least one repeat")))
+}
+
+/// The paper's algorithm: no moves, no cooling.
+fn plain(particles: usize) -> Smc {
+    Smc { particles, ..Default::default() }
+}
+
+fn numpy() -> Result<()> {
+    println!("CP 34^3, R = 10, T = 1000, M = 500, a = 34, ESS resampling, no moves, one thread");
+    let data = cp_data(&[34; 3], 1000, 10, 34.0, 7)?;
+    let ours = with_problem("r[10] -> i j k", &data, 34.0, |problem| {
+        let auto = best_time(&plain(500), problem, 40)?.0;
+        let scalar = best_time(&Smc { isa: Isa::SCALAR, ..plain(500) }, problem, 40)?.0;
+        println!("{:>10.1} ms  --kernel auto ({})", auto * 1e3, Isa::detect().name());
+        println!("{:>10.1} ms  --kernel scalar: {:.2} times as long", scalar * 1e3, scalar / auto);
+        Ok(auto)
+    })?;
+    let Ok(python) = std::env::var("POLYURN_BENCH_PYTHON") else {
+        println!("            NumPy: not run, POLYURN_BENCH_PYTHON is not set");
+        return Ok(());
+    };
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    write_tokens(&data, &[34; 3], &mut file);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/smc_numpy.py");
+    let path = file.path().to_str().expect("a plain path");
+    let output = std::process::Command::new(python)
+        .args([script, path, "10", "500", "34", "7"])
+        .env("OMP_NUM_THREADS", "1")
+        .output()
+        .expect("Python starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let seconds: f64 = fields.first().and_then(|field| field.parse().ok()).unwrap_or(f64::NAN);
+    println!(
+        "{:>10.1} ms  NumPy {}: {:.1} times as long",
+        seconds * 1e3,
+        fields.get(2).unwrap_or(&"?"),
+        seconds / ours
+    );
+    Ok(())
+}
+
+fn write_tokens(data: &Dataset, sizes: &[u32], file: &mut impl Write) {
+    let line = |values: &[u32]| values.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let mut text = line(sizes) + "\n";
+    let binding = bound("r[2] -> i j k", data).expect("three columns");
+    for block in &binding.counts.blocks {
+        for record in 0..block.n_records() {
+            let values: Vec<u32> = block.values.iter().map(|column| column[record]).collect();
+            (0..block.counts[record]).for_each(|_| text += &(line(&values) + "\n"));
+        }
+    }
+    file.write_all(text.as_bytes()).expect("a temporary file can be written");
+}
+
+fn sizes() -> Result<()> {
+    println!("Time by tensor size: CP, R = 10, T = 1000, M = 500, a = 34, one thread");
+    let mut first = None;
+    for side in [4, 34, 64, 1000, 1_000_000] {
         let data = cp_data(&[side; 3], 1000, 10, 34.0, 7)?;
-        let binding = bound(&format!("r[{rank}] -> i j k"), &data)?;
-        let prior = Prior::build(&binding.model, &PriorSettings { a: Some(34.0), ..Default::default() })?;
-        let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
-        for isa in [Isa::detect(), Isa::SCALAR] {
-            let path = Path { rejuvenation, ..Default::default() };
-            let smc = Smc { particles, path, isa, ..Default::default() };
-            let mut best = f64::INFINITY;
-            let mut n_updates = 0;
-            for seed in 0..7 {
+        let seconds =
+            with_problem("r[10] -> i j k", &data, 34.0, |problem| Ok(best_time(&plain(500), problem, 25)?.0))?;
+        let base = *first.get_or_insert(seconds);
+        println!("{:>10.1} ms  {side}^3: {:.2} times 4^3", seconds * 1e3, seconds / base);
+    }
+    Ok(())
+}
+
+fn linear() -> Result<()> {
+    println!("Time by tokens and particles: CP 34^3, R = 10, a = 34, one thread");
+    let time = |n_tokens: u64, particles: usize| -> Result<f64> {
+        let data = cp_data(&[34; 3], n_tokens, 10, 34.0, 7)?;
+        with_problem("r[10] -> i j k", &data, 34.0, |problem| Ok(best_time(&plain(particles), problem, 5)?.0))
+    };
+    for (n_tokens, particles) in [(1000, 512), (2000, 512), (4000, 512), (8000, 512), (1000, 2048), (1000, 8192)] {
+        let seconds = time(n_tokens, particles)?;
+        let per_update = seconds * 1e9 / (n_tokens as f64 * particles as f64);
+        println!(
+            "{:>10.1} ms  T = {n_tokens}, M = {particles}: {per_update:.1} ns a token and particle",
+            seconds * 1e3
+        );
+    }
+    Ok(())
+}
+
+fn threads() -> Result<()> {
+    println!("Two threads against one: CP 34^3, R = 10, T = 1000, a = 34");
+    let data = cp_data(&[34; 3], 1000, 10, 34.0, 7)?;
+    with_problem("r[10] -> i j k", &data, 34.0, |problem| {
+        for (name, smc) in [
+            (
+                "--runs 8, M = 500, 20 moves",
+                Smc { runs: 8, path: Path { rejuvenation: 20, ..Default::default() }, ..plain(500) },
+            ),
+            ("--runs 8, M = 500, no moves", Smc { runs: 8, ..plain(500) }),
+            ("one run, M = 20,000, no moves", plain(20_000)),
+            (
+                "one run, M = 20,000, 5 moves",
+                Smc { path: Path { rejuvenation: 5, ..Default::default() }, ..plain(20_000) },
+            ),
+        ] {
+            let (one, first) = best_time(&smc, problem, 3)?;
+            let (two, second) = best_time(&Smc { threads: 2, ..smc }, problem, 3)?;
+            let is_same = first.ln_p_sequence.to_bits() == second.ln_p_sequence.to_bits();
+            println!(
+                "{:>10.1} ms  one thread, {:.1} ms two: {:.2} times as fast ({name}; same bytes: {is_same})",
+                one * 1e3,
+                two * 1e3,
+                one / two
+            );
+        }
+        Ok(())
+    })
+}
+
+fn memory() -> Result<()> {
+    println!("Memory: T = 100,000, three modes of a million values, K = 50, M = 200, one thread");
+    let data = cp_data(&[1_000_000; 3], 100_000, 50, 50.0, 7)?;
+    with_problem("r[50] -> i j k", &data, 50.0, |problem| {
+        let before = peak_memory();
+        let (seconds, estimate) = best_time(&plain(200), problem, 1)?;
+        println!(
+            "{:>10.2} s   {:.2} GB at the peak (data and plan alone {:.2} GB), {} resamplings",
+            seconds,
+            peak_memory(),
+            before,
+            estimate.runs[0].n_resampled
+        );
+        Ok(())
+    })
+}
+
+/// Largest resident memory of this process so far, in GB.
+fn peak_memory() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or("VmHWM: 0 kB");
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e6
+}
+
+fn spread(logs: &[f64]) -> f64 {
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    (logs.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0)).sqrt()
+}
+
+fn evidence_per_second() -> Result<()> {
+    println!(
+        "Evidence per second: CP 20x25x30, T = 1000, true rank 5, a = 10, two threads, 20 runs of the default settings"
+    );
+    let data = cp_data(&[20, 25, 30], 1000, 5, 10.0, 1)?;
+    for rank in [5, 7] {
+        with_problem(&format!("r[{rank}] -> i j k"), &data, 10.0, |problem| {
+            let default = Wish::default().settle(problem, Isa::detect(), 2, 4 << 30)?;
+            let repeat = |smc: &Smc| -> Result<(f64, Vec<f64>)> {
                 let start = Instant::now();
-                let estimate = smc.ln_p_sequence(&problem, Seed(seed), &mut Control::default())?;
-                best = best.min(start.elapsed().as_secs_f64());
-                n_updates = estimate.runs[0].n_updates;
-            }
-            let name = format!("{side}^3, R = {rank}, M = {particles}, {rejuvenation} moves a token");
-            println!("{name:<44} {:>9.2} {:>12.2} {:>12}", best * 1e3, best * 1e9 / n_updates as f64, isa.name());
+                let logs = (0..20)
+                    .map(|seed| Ok(smc.ln_p_sequence(problem, Seed(seed), &mut Control::default())?.ln_p_sequence))
+                    .collect::<Result<Vec<f64>>>()?;
+                Ok((start.elapsed().as_secs_f64() / 20.0, logs))
+            };
+            let (seconds, logs) = repeat(&default)?;
+            println!(
+                "  R = {rank} {:>7.2} s  sd {:>6.3}  ln {:.2}  default: {} runs of {}, {} moves, heat {:.1}",
+                seconds,
+                spread(&logs),
+                log_mean_exp(&logs),
+                default.runs,
+                default.particles,
+                default.path.rejuvenation,
+                default.path.start_scale
+            );
+            // The paper's algorithm with as many particles as the same seconds allow.
+            let mut paper = Smc { threads: 2, runs: 4, ..plain(4096) };
+            let (pilot, _) = repeat(&paper)?;
+            paper.particles = ((4096.0 * seconds / pilot) as usize).max(64);
+            let (seconds, logs) = repeat(&paper)?;
+            println!(
+                "  R = {rank} {:>7.2} s  sd {:>6.3}  ln {:.2}  the paper's algorithm: 4 runs of {}",
+                seconds,
+                spread(&logs),
+                log_mean_exp(&logs),
+                paper.particles
+            );
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn sparse() -> Result<()> {
+    println!("Sparse regime: the paper's 3x4 matrix (9 tokens); error of ln p(sequence) against exact");
+    let cells = [(0, 0, 2), (0, 1, 1), (0, 2, 1), (1, 2, 1), (1, 3, 2), (2, 2, 1), (2, 3, 1)];
+    let data = dataset(cells.iter().map(|&(i, j, n)| (vec![i, j], n)), &[3, 4])?;
+    for a in [1e-5, 1e-4, 1e-3] {
+        for rank in 2..=4 {
+            with_problem(&format!("k[{rank}] -> i j"), &data, a, |problem| {
+                let exact = Exact::default().ln_p_sequence(problem, &mut Control::default())?.ln_p_sequence.value();
+                let smc = Wish::default().settle(problem, Isa::detect(), 2, 4 << 30)?;
+                let start = Instant::now();
+                let estimate = smc.ln_p_sequence(problem, Seed(1), &mut Control::default())?;
+                let updates: u64 = estimate.runs.iter().map(|run| run.n_updates).sum();
+                println!(
+                    "  a = {a:.0e}, K = {rank}: error {:+.4} (stated {:.4}), {:.1} million updates, {:.2} s",
+                    estimate.ln_p_sequence - exact,
+                    estimate.std_error.unwrap_or(f64::NAN),
+                    updates as f64 / 1e6,
+                    start.elapsed().as_secs_f64()
+                );
+                Ok(())
+            })?;
         }
     }
     Ok(())

@@ -5,7 +5,6 @@ use super::kernel::{LISTED, Prepared, Storage, Word, Workspace, rebuild};
 use super::lanes::{Lanes, Shard};
 use super::layout::{Layout, Place};
 use crate::Seed;
-use crate::math::draw;
 use crate::simd::Isa;
 use rand::Rng;
 
@@ -116,8 +115,8 @@ impl Course<'_> {
         let prepared = &self.prepared[slot];
         let kernel = &self.layout.kernels[prepared.kernel];
         let lanes = shard.weights.len();
-        fill_uniforms(rng, &mut shard.uniforms[..Workspace::<W>::n_uniforms(kernel, lanes)]);
-        shard.work.draw(self.isa, kernel, &shard.uniforms, lanes);
+        let uniforms = shard.uniforms.fill(self.isa, Workspace::<W>::n_uniforms(kernel, lanes), rng);
+        shard.work.draw(self.isa, kernel, uniforms, lanes);
         if !kernel.is_exact {
             shard.work.correct(kernel, prepared, &shard.lines, lanes);
             shard
@@ -160,12 +159,11 @@ impl Course<'_> {
         let states = &mut states[first..][..n];
         work.remove(self.isa, kernel, prepared, states, counts, lanes);
         work.weigh(self.isa, kernel, prepared, counts, lanes);
-        let n_uniforms = Workspace::<W>::n_uniforms(kernel, lanes);
-        fill_uniforms(rng, &mut uniforms[..n_uniforms]);
-        work.draw(self.isa, kernel, uniforms, lanes);
+        let drawn_with = uniforms.fill(self.isa, Workspace::<W>::n_uniforms(kernel, lanes), rng);
+        work.draw(self.isa, kernel, drawn_with, lanes);
         if !kernel.is_exact {
-            fill_uniforms(rng, &mut uniforms[..lanes]);
-            work.accept_or_keep(kernel, prepared, states, counts, uniforms, lanes);
+            let accepted_with = uniforms.fill(self.isa, lanes, rng);
+            work.accept_or_keep(kernel, prepared, states, counts, accepted_with, lanes);
         }
         work.add(self.isa, kernel, prepared, counts, lanes);
         states.copy_from_slice(&work.states[..n]);
@@ -195,11 +193,4 @@ pub fn list_tokens(layout: &Layout, storage: &Storage, order: &[u32]) -> (Vec<u3
         }
     }
     (start, listed)
-}
-
-/// Uniform numbers in (0, 1).
-fn fill_uniforms(rng: &mut impl Rng, out: &mut [f64]) {
-    for slot in out {
-        *slot = draw::open_unit(rng);
-    }
 }

@@ -4,10 +4,10 @@
 //! when it is next touched, it is gathered through the map from that generation to now. Only maps of recent generations
 //! are kept: lines that are older are brought up to date when their generation is dropped.
 
-use crate::simd::{Gather, Isa};
+use crate::simd::{Gather, Gathered, Isa};
 
 /// Maps kept at most. Each resampling composes all of them.
-const MAX_MAPS: usize = 96;
+const MAX_MAPS: usize = 32;
 
 /// Ancestor maps of recent generations.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub struct Genealogy {
     /// The first ancestor of each slot.
     eves: Vec<u32>,
     scratch: Vec<u32>,
+    plan: Gather,
     isa: Isa,
 }
 
@@ -25,7 +26,7 @@ impl Genealogy {
     /// Slots that descend from themselves.
     pub fn new(n_slots: usize, isa: Isa) -> Self {
         let eves = (0..n_slots as u32).collect();
-        Genealogy { maps: Vec::new(), first: 0, eves, scratch: vec![0; n_slots], isa }
+        Genealogy { maps: Vec::new(), first: 0, eves, scratch: vec![0; n_slots], plan: Gather::default(), isa }
     }
 
     /// The present generation.
@@ -45,8 +46,9 @@ impl Genealogy {
 
     /// A new generation: slot m descends from slot `ancestors[m]`.
     pub fn resample(&mut self, ancestors: &[u32]) {
+        self.plan.set(ancestors, 0);
         for map in self.maps.iter_mut().chain([&mut self.eves]) {
-            u32::gather(self.isa, map, ancestors, 0, &mut self.scratch);
+            u32::gather(self.isa, &self.plan, 0, map, &mut self.scratch);
             std::mem::swap(map, &mut self.scratch);
         }
         self.maps.push(ancestors.to_vec());

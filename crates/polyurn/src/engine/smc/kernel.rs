@@ -7,7 +7,7 @@
 
 use super::layout::{Block, Layout, Place};
 use crate::graph::NodeIndex;
-use crate::simd::{Gather, Isa, Job};
+use crate::simd::{Gathered, Isa, Job};
 use std::fmt::Debug;
 
 /// Up to this many states a choice is counted by comparing it with every state, which vectorises; beyond, one by one.
@@ -17,7 +17,7 @@ const COMPARE_UP_TO: usize = 24;
 const LN_SMALLEST: f64 = -600.0;
 
 /// The integer a line consists of: 16 bits where that is enough, else 32.
-pub trait Word: Gather + Default + PartialEq + Send + Sync + Debug + 'static {
+pub trait Word: Gathered + Default + PartialEq + Send + Sync + Debug + 'static {
     /// From an index that fits.
     fn from_index(index: usize) -> Self;
     /// As an index.
@@ -202,6 +202,11 @@ impl Kernel {
         self.buckets.iter().map(|bucket| bucket.n_states).max().unwrap_or(1)
     }
 
+    /// Number of terms that multiply.
+    pub fn n_cells(&self) -> usize {
+        self.n_numerators.iter().sum()
+    }
+
     /// Work for one token of one particle, in terms times states.
     pub fn cost(&self) -> f64 {
         let of_bucket = |ix: usize| (self.buckets[ix].n_states * (self.terms_of[ix].len() + 1)) as f64;
@@ -265,12 +270,10 @@ impl Prepared {
                 self.bases.push(first + place.offset);
             }
         }
-        let mut smallest = 0.0;
+        self.is_guarded = layout.ln_smallest[kernel_ix] + kernel.n_cells() as f64 * scale.min(1.0).ln() < LN_SMALLEST;
         for (bucket, terms) in kernel.buckets.iter().zip(&kernel.terms_of) {
             self.first.push(self.lines.len());
-            let mut smallest_of_bucket = f64::INFINITY;
             for state in 0..bucket.n_states {
-                let mut ln = 0.0;
                 for &term_ix in terms {
                     let term = &kernel.terms[term_ix];
                     let offset = term.offsets[state];
@@ -281,22 +284,12 @@ impl Prepared {
                     let add = pseudo.value * scale + bump;
                     self.lines.push(self.bases[term.touch] + offset);
                     self.adds.push(add);
-                    let ln_add = if bump > 0.0 { add.ln() } else { pseudo.ln() + scale.ln() };
-                    self.ln_adds.push(ln_add);
-                    let largest = add + block.n_uses as f64;
-                    let power = f64::from(term.power);
-                    ln += if term.is_numerator {
-                        // A pseudo-count of zero is no danger: its product is meant to be zero.
-                        power * if pseudo.is_zero() { 0.0 } else { ln_add.min(0.0) }
-                    } else {
-                        -power * largest.ln().max(0.0)
-                    };
+                    if self.is_guarded {
+                        self.ln_adds.push(if bump > 0.0 { add.ln() } else { pseudo.ln() + scale.ln() });
+                    }
                 }
-                smallest_of_bucket = f64::min(smallest_of_bucket, ln);
             }
-            smallest += smallest_of_bucket;
         }
-        self.is_guarded = smallest < LN_SMALLEST;
     }
 
     /// How many earlier uses of the same tied table hit the same line in this state.

@@ -7,8 +7,10 @@
 use super::genealogy::Genealogy;
 use super::kernel::{LANE_GROUP, Word, Workspace};
 use super::layout::Layout;
-use crate::simd::{GATHER_PADDING, Isa};
+use super::uniforms::Uniforms;
+use crate::simd::{GATHER_PADDING, Gather, Isa};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Particles of a shard, at most. A power of two, so that a slot is split by shifting.
 pub const MAX_LANES: usize = 256;
@@ -28,7 +30,7 @@ pub struct Shard<W> {
     /// Buffers.
     pub work: Workspace<W>,
     /// Uniform numbers for one token.
-    pub uniforms: Vec<f64>,
+    pub uniforms: Uniforms,
 }
 
 /// A range of lines that are brought up to date together.
@@ -84,7 +86,7 @@ impl<W: Word> Lanes<W> {
             lines: vec![W::default(); n_lines * lanes],
             weights: (0..lanes).map(|lane| if ix * lanes + lane < n_particles { 1.0 } else { 0.0 }).collect(),
             work: Workspace::new(&layout.kernels, lanes),
-            uniforms: vec![0.0; (most_buckets + 1) * lanes],
+            uniforms: Uniforms::new((most_buckets + 1) * lanes),
         };
         Lanes {
             lanes,
@@ -142,13 +144,22 @@ impl<W: Word> Lanes<W> {
             }
         }
         let (lanes, genealogy, isa) = (self.lanes, &self.genealogy, self.isa);
-        if let [shard] = self.shards.as_mut_slice() {
-            let buffer = &mut self.gathered[0].window;
+        if !self.is_parallel {
+            let Gathered { plan, window, .. } = &mut self.gathered[0];
+            let mut planned = None;
             for range in &ranges {
-                let map = genealogy.map_from(range.generation);
-                for line in shard.lines[range.first as usize * lanes..].chunks_exact_mut(lanes).take(range.n as usize) {
-                    buffer[..lanes].copy_from_slice(line);
-                    W::gather(isa, buffer, map, 0, line);
+                if planned != Some(range.generation) {
+                    plan.set(genealogy.map_from(range.generation), 0);
+                    planned = Some(range.generation);
+                }
+                for line in range.first..range.first + range.n {
+                    let line = line as usize * lanes..(line as usize + 1) * lanes;
+                    for (shard, part) in self.shards.iter().zip(window.chunks_exact_mut(lanes)) {
+                        part.copy_from_slice(&shard.lines[line.clone()]);
+                    }
+                    for shard in &mut self.shards {
+                        W::gather(isa, plan, shard.ix * lanes, window, &mut shard.lines[line.clone()]);
+                    }
                 }
             }
         } else {
@@ -157,17 +168,14 @@ impl<W: Word> Lanes<W> {
                 out.lines.clear();
                 for range in &ranges {
                     let map = &genealogy.map_from(range.generation)[ix * lanes..][..lanes];
+                    let sources = map[0] as usize..map[lanes - 1] as usize + 1;
+                    out.plan.set(map, map[0]);
                     for line in range.first..range.first + range.n {
-                        out.add(isa, shards, lanes, line as usize, map);
+                        out.add(isa, shards, lanes, line as usize, sources.clone());
                     }
                 }
             };
-            let is_parallel = self.is_parallel;
-            if is_parallel {
-                self.gathered.par_iter_mut().enumerate().for_each(gather_shard);
-            } else {
-                self.gathered.iter_mut().enumerate().for_each(gather_shard);
-            }
+            self.gathered.par_iter_mut().enumerate().for_each(gather_shard);
             let put_back = |(shard, gathered): (&mut Shard<W>, &Gathered<W>)| {
                 let mut rest = gathered.lines.as_slice();
                 for range in &ranges {
@@ -176,11 +184,7 @@ impl<W: Word> Lanes<W> {
                     rest = later;
                 }
             };
-            if is_parallel {
-                self.shards.par_iter_mut().zip(&self.gathered).for_each(put_back);
-            } else {
-                self.shards.iter_mut().zip(&self.gathered).for_each(put_back);
-            }
+            self.shards.par_iter_mut().zip(&self.gathered).for_each(put_back);
         }
         self.stale = stale;
         self.stale.clear();
@@ -214,28 +218,28 @@ impl<W: Word> Lanes<W> {
 #[derive(Debug)]
 struct Gathered<W> {
     lines: Vec<W>,
+    plan: Gather,
     /// The part of a line that the shard's particles descend from, and room to load whole registers.
     window: Vec<W>,
 }
 
 impl<W: Word> Gathered<W> {
     fn new(n_slots: usize) -> Self {
-        Gathered { lines: Vec::new(), window: vec![W::default(); n_slots + GATHER_PADDING] }
+        Gathered { lines: Vec::new(), plan: Gather::default(), window: vec![W::default(); n_slots + GATHER_PADDING] }
     }
 
-    /// Gathers one line through an ascending map.
-    fn add(&mut self, isa: Isa, shards: &[Shard<W>], lanes: usize, line: usize, map: &[u32]) {
-        let (first, last) = (map[0] as usize, map[lanes - 1] as usize);
-        let mut slot = first;
-        while slot <= last {
+    /// Gathers one line from these slots, as planned.
+    fn add(&mut self, isa: Isa, shards: &[Shard<W>], lanes: usize, line: usize, sources: Range<usize>) {
+        let mut slot = sources.start;
+        while slot < sources.end {
             let (shard, lane) = (slot / lanes, slot % lanes);
-            let n = (lanes - lane).min(last + 1 - slot);
+            let n = (lanes - lane).min(sources.end - slot);
             let part = &shards[shard].lines[line * lanes + lane..][..n];
-            self.window[slot - first..][..n].copy_from_slice(part);
+            self.window[slot - sources.start..][..n].copy_from_slice(part);
             slot += n;
         }
         let start = self.lines.len();
         self.lines.resize(start + lanes, W::default());
-        W::gather(isa, &self.window, map, first as u32, &mut self.lines[start..]);
+        W::gather(isa, &self.plan, 0, &self.window, &mut self.lines[start..]);
     }
 }

@@ -138,6 +138,8 @@ pub struct Layout {
     pub unknown_rows: Vec<CertainRow>,
     /// ln of what is the same for all particles, without tokens in unknown cells.
     pub closed_form: Double,
+    /// For each kernel the smallest ln that a product of its terms can have: below some bound, logs are added up.
+    pub ln_smallest: Vec<f64>,
 }
 
 impl Layout {
@@ -213,7 +215,8 @@ impl Layout {
         for counted in &mut counted {
             counted.list_pseudo_counts(problem, &classes[counted.class]);
         }
-        Ok(Layout { classes, counted, blocks, kernels, records, unknown, unknown_rows, closed_form })
+        let ln_smallest = kernels.iter().map(|kernel| ln_smallest(kernel, &counted, n_tokens)).collect();
+        Ok(Layout { classes, counted, blocks, kernels, records, unknown, unknown_rows, closed_form, ln_smallest })
     }
 
     /// ln of the rows that the next token in an unknown cell divides by, after `n_before` such tokens.
@@ -634,6 +637,29 @@ impl KernelBuilder<'_, '_> {
         }
         kept
     }
+}
+
+/// A bound of ln of any product of a kernel's terms: cells empty, rows full. Zero pseudo-counts are no danger: their
+/// products are meant to be zero.
+fn ln_smallest(kernel: &Kernel, counted: &[Counted], n_tokens: u64) -> f64 {
+    let smallest_and_largest = |pseudo: &Pseudo| match pseudo {
+        Pseudo::Even(pseudo) => (pseudo.ln(), pseudo.value),
+        Pseudo::PerLine(all) => {
+            let positive = all.iter().filter(|pseudo| !pseudo.is_zero());
+            positive.fold((0.0, 0.0), |(low, high), pseudo| (f64::min(low, pseudo.ln()), f64::max(high, pseudo.value)))
+        }
+    };
+    let of_term = |term: &Term| {
+        let (ln_smallest, largest) = smallest_and_largest(&counted[term.counted].pseudo);
+        let power = f64::from(term.power);
+        if term.is_numerator {
+            power * ln_smallest.min(0.0)
+        } else {
+            // A heated row may be larger still, but then so are its cells.
+            -power * (largest + n_tokens as f64 * kernel.touches.len() as f64).ln().max(0.0)
+        }
+    };
+    kernel.terms.iter().map(of_term).sum()
 }
 
 /// For each state of the bucket the number of the line within the block, as far as unseen nodes decide it.

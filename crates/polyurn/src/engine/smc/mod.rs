@@ -23,6 +23,7 @@ mod replicates;
 mod resample;
 mod run;
 mod tune;
+mod uniforms;
 
 pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
 pub use order::Order;
