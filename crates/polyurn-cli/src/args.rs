@@ -182,6 +182,9 @@ pub struct ParticleArgs {
     /// Steps of the cooling, a Gibbs sweep after each [default: as --rejuvenate].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Particles")]
     pub cooling: Option<u32>,
+    /// Moves of whole groups of tokens, split and merge, per cooling step [default: 1].
+    #[arg(long, value_name = "N", help_heading = "Particles")]
+    pub split_merge: Option<u32>,
     /// Order of the tokens: `auto`, `random`, `given`, or `by:NODE` (grouped by its values).
     #[arg(long, value_name = "ORDER", help_heading = "Particles")]
     pub order: Option<String>,
@@ -223,6 +226,8 @@ pub enum KernelArg {
 pub enum FitMethod {
     /// Exact posterior means.
     Exact,
+    /// Weighted particles: posterior means, the best allocation, hidden values of every record.
+    Smc,
 }
 
 /// Arguments of `score`.
@@ -265,6 +270,11 @@ pub struct FitArgs {
     /// Engine.
     #[arg(long, value_name = "METHOD")]
     pub method: FitMethod,
+    #[command(flatten)]
+    pub particles: ParticleArgs,
+    /// With smc: also list the posterior of the hidden values of every record, and those of the best allocation.
+    #[arg(long)]
+    pub hidden: bool,
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]

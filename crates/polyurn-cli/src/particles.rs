@@ -19,6 +19,7 @@ impl ParticleArgs {
             ("--rejuvenate", self.rejuvenate.is_some()),
             ("--heat", self.heat.is_some()),
             ("--cooling", self.cooling.is_some()),
+            ("--split-merge", self.split_merge.is_some()),
             ("--order", self.order.is_some()),
             ("--resample", self.resample.is_some()),
             ("--ess", self.ess.is_some()),
@@ -71,6 +72,7 @@ impl ParticleArgs {
             rejuvenation: self.rejuvenate,
             heat: self.heat,
             n_cooling: self.cooling,
+            n_reallocations: self.split_merge,
             order,
             scheme,
             when: self.ess,
@@ -134,6 +136,7 @@ impl Report {
         object["rejuvenate"] = json!(path.rejuvenation);
         object["heat"] = json!(path.start_scale);
         object["cooling"] = json!(path.n_cooling);
+        object["split_merge"] = json!(path.n_reallocations);
         object["order"] = json!(self.order);
         object["resample"] = json!(path.scheme);
         object["ess"] = match path.when {

@@ -41,6 +41,13 @@ pub enum Warning {
         /// The hidden nodes whose values can be exchanged.
         nodes: Vec<String>,
     },
+    /// Tables and hidden values come from one run, in the labelling it happened to settle in.
+    LabelsOfOneRun {
+        /// The run.
+        run: u64,
+        /// The hidden nodes whose values can be exchanged.
+        nodes: Vec<String>,
+    },
     /// At some point nearly all weight was on very few particles.
     LowEffectiveSampleSize {
         /// The smallest effective sample size.
@@ -114,6 +121,12 @@ impl fmt::Display for Warning {
             Warning::LabelAveraged { nodes } => write!(
                 f,
                 "the values of {} can be exchanged, so posterior means of their tables are averages over all labellings",
+                quoted(nodes)
+            ),
+            Warning::LabelsOfOneRun { run, nodes } => write!(
+                f,
+                "values of {} can be exchanged, so tables and hidden values are those of run {run} alone, in the labelling \
+                 it settled in; its particles may still differ in some labels",
                 quoted(nodes)
             ),
             Warning::LowEffectiveSampleSize { ess_min, particles } => write!(

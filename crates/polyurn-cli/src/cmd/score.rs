@@ -12,7 +12,7 @@ use polyurn::control::Control;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::{Cost, Exact, Prepared, TotalsRange};
 use polyurn::engine::naive::{Hits, naive};
-use polyurn::engine::smc::{Estimate, Smc, When, Wish};
+use polyurn::engine::smc::{Crew, Estimate, Smc, When, Wish};
 use polyurn::evidence::{Evidence, TotalProbability, estimated_totals, evidence, ln_p_given, totals};
 use polyurn::graph::{Binding, NodeIndex};
 use polyurn::math::{Double, log_sum_exp};
@@ -102,7 +102,7 @@ impl Job<'_> {
         }
         let rate = prior.total(is_known.then_some(counts.n_tokens))?.rate;
         let ln_p_given = ln_p_given(&problem, &given)?;
-        let (engine, why) = self.choose(&problem, n_threads)?;
+        let (engine, why) = self.choose(&problem, n_threads, control)?;
         let has_unseen = problem.plan.patterns().iter().any(|pattern| !pattern.unseen.is_empty());
         let mut score = Score {
             a: settings.a.unwrap_or(prior.shape()),
@@ -186,10 +186,16 @@ impl Job<'_> {
     }
 
     /// The engine that was asked for, or the best that fits; and why.
-    fn choose<'p>(&self, problem: &Problem<'p>, n_threads: usize) -> Result<(Engine<'p>, String)> {
+    fn choose<'p>(
+        &self,
+        problem: &Problem<'p>,
+        n_threads: usize,
+        control: &mut Control<'_>,
+    ) -> Result<(Engine<'p>, String)> {
         let ScoreArgs { method, particles, limits, .. } = self.args;
         let asked = || "asked for".to_owned();
-        let smc = |wish: Wish| wish.settle(problem, particles.isa(), n_threads, limits.max_memory);
+        let crew = Crew { isa: particles.isa(), threads: n_threads, max_memory: limits.max_memory };
+        let mut smc = |wish: Wish| wish.settle(problem, crew, self.seed, control);
         let wish = || particles.wish(problem.model, limits.time_limit);
         match method {
             ScoreMethod::Exact => {
@@ -222,7 +228,7 @@ impl Job<'_> {
     fn choose_automatically<'p>(
         &self,
         problem: &Problem<'p>,
-        smc: impl Fn() -> Result<Smc>,
+        mut smc: impl FnMut() -> Result<Smc>,
     ) -> Result<(Engine<'p>, String)> {
         let limits = &self.args.limits;
         let exact = Exact { max_memory: limits.max_memory };

@@ -10,5 +10,8 @@ mod mixer;
 pub mod naive;
 mod problem;
 pub mod smc;
+mod symmetry;
+mod tables;
 
 pub use problem::Problem;
+pub use tables::{CellMean, RowMean, TableMeans};

@@ -11,6 +11,8 @@ mod limits;
 mod plan_brute_force;
 mod presets;
 mod reversal;
+mod smc_engine;
+mod smc_support;
 mod smc_unbiased;
 mod support;
 mod urn_and_simulate;

@@ -20,8 +20,7 @@ mod records;
 mod registers;
 mod run;
 mod slots;
-mod symmetry;
 mod tail;
 
-pub use posterior::{Allocation, CellMean, Posterior, RowMean, TableMeans, posterior};
+pub use posterior::{Allocation, Posterior, posterior};
 pub use run::{Cost, Exact, ExactSequence, Prepared, TotalsRange, UnknownTotals};

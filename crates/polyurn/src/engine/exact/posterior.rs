@@ -5,16 +5,14 @@ use super::layer::Layer;
 use super::program::{Goal, Program};
 use super::run::{Exact, Job};
 use super::slots::NO_SLOT;
-use super::symmetry::LabelClass;
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::symmetry::LabelClass;
+use crate::engine::tables::{CellMean, LIST_ALL_CHILDREN_UP_TO, Moments, RowMean, TableMeans};
 use crate::error::{Error, Result};
 use crate::graph::TableIndex;
 use crate::math::{Double, Scaled};
 use hashbrown::HashMap;
-
-/// Children beyond this many are only listed where a token may be.
-const LIST_ALL_CHILDREN_UP_TO: u32 = 10_000;
 
 /// Posterior of all table counts of the full allocation.
 #[derive(Debug)]
@@ -29,35 +27,6 @@ pub struct Posterior<'a> {
     classes: Vec<LabelClass>,
     /// ln p(sequence), which comes along.
     pub ln_p_sequence: Double,
-}
-
-/// Mean and spread of one cell's probability.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CellMean {
-    /// The child's value.
-    pub child: u32,
-    /// Posterior mean.
-    pub mean: f64,
-    /// Posterior standard deviation.
-    pub sd: f64,
-}
-
-/// One row of a conditional table.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RowMean {
-    /// Values of the parents.
-    pub parents: Vec<u32>,
-    /// Cells; all of them, or those a token may be in where there are very many.
-    pub cells: Vec<CellMean>,
-}
-
-/// Posterior means of one table: the rows a token may be in. All other rows are as in the prior.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TableMeans {
-    /// The table.
-    pub table: TableIndex,
-    /// Its rows, ascending.
-    pub rows: Vec<RowMean>,
 }
 
 /// Computes the posterior.
@@ -146,23 +115,6 @@ impl<'p, 'a> Allocation<'p, 'a> {
     }
 }
 
-/// Mean and variance.
-#[derive(Debug, Clone, Copy)]
-struct Moments {
-    mean: f64,
-    variance: f64,
-}
-
-impl Moments {
-    /// Those of an even mixture.
-    fn mixture(parts: &[Moments]) -> Moments {
-        let n = parts.len() as f64;
-        let mean = parts.iter().map(|part| part.mean).sum::<f64>() / n;
-        let variance = parts.iter().map(|part| part.variance + (part.mean - mean).powi(2)).sum::<f64>() / n;
-        Moments { mean, variance }
-    }
-}
-
 impl<'a> Posterior<'a> {
     /// Number of distinct sets of counts, up to exchangeable labels.
     pub fn n_states(&self) -> usize {
@@ -244,7 +196,8 @@ impl<'a> Posterior<'a> {
             for row in &mut table.rows {
                 for cell in &mut row.cells {
                     let key: Vec<u32> = row.parents.iter().copied().chain([cell.child]).collect();
-                    let orbit = Moments::mixture(&orbits[&(table.table, self.orbit_key(problem, table.table, &key))]);
+                    let orbit =
+                        Moments::even_mixture(&orbits[&(table.table, self.orbit_key(problem, table.table, &key))]);
                     cell.mean = orbit.mean;
                     cell.sd = orbit.variance.sqrt();
                 }
@@ -262,11 +215,7 @@ impl<'a> Posterior<'a> {
             let allocation = Allocation { posterior: self, state };
             let n_cell = cell_ix.map_or(0, |ix| allocation.count(ix)) as f64;
             let total = row_pseudo.value + allocation.count(row_ix) as f64;
-            let rest = (total - (pseudo + n_cell)).max(0.0);
-            let mean = (pseudo + n_cell) / total;
-            // An untouched row whose pseudo-counts underflow or are all zero has no mean: it counts as zero.
-            let mean = if mean.is_finite() { mean } else { 0.0 };
-            Moments { mean, variance: mean * (rest / total).max(0.0) / (total + 1.0) }
+            Moments::of_cell(pseudo + n_cell, total)
         };
         let states = 0..self.layer.len();
         let mean = states.clone().map(|state| self.probability(state) * of_state(state).mean).sum::<f64>();

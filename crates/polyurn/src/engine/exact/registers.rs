@@ -5,7 +5,7 @@
 //! as the largest number of groups alive at once.
 
 use super::slots::Slots;
-use super::symmetry::LabelClass;
+use crate::engine::symmetry::LabelClass;
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
 

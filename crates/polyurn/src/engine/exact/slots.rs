@@ -6,7 +6,7 @@
 
 use super::counters::{Counters, Kind};
 use super::records::{Sorted, Way};
-use super::symmetry::LabelClass;
+use crate::engine::symmetry::LabelClass;
 use crate::graph::{Model, TableIndex};
 use crate::math::LnProduct;
 use hashbrown::HashMap;

@@ -1,7 +1,7 @@
 //! What happens to one token in one shard of particles, and which lines have to be up to date for it.
 
 use super::frame::Frame;
-use super::kernel::{LISTED, Prepared, Storage, Word, Workspace, rebuild};
+use super::kernel::{Kernel, LISTED, Prepared, Storage, Word, Workspace, rebuild};
 use super::lanes::{Lanes, Shard};
 use super::layout::{Layout, Place};
 use crate::Seed;
@@ -45,6 +45,11 @@ impl Course<'_> {
         let record = self.order[position] as usize;
         let layout = self.layout;
         self.prepare_places(slot, layout.records.kernel[record] as usize, layout.records.places(record));
+    }
+
+    /// The kernel of the token at a position.
+    pub fn kernel_at(&self, position: usize) -> &Kernel {
+        self.layout.kernel_of(self.order[position] as usize)
     }
 
     /// Fills in the places of any token.

@@ -74,7 +74,8 @@ impl Frame {
         word_bytes: usize,
     ) -> Self {
         let mut storage = Storage::default();
-        let mut needs_states = wants_states || path.rejuvenation > 0 || path.start_scale != 1.0;
+        let mut needs_states =
+            wants_states || path.rejuvenation > 0 || path.start_scale != 1.0 || path.n_reallocations > 0;
         for block in &layout.blocks {
             let class = &layout.classes[block.class as usize];
             let is_listed = class.has_key() && (block.n_uses as f64) <= threshold * class.interior as f64;

@@ -14,7 +14,7 @@ use std::fmt::Debug;
 const COMPARE_UP_TO: usize = 24;
 
 /// The smallest ln of a product of terms that is computed as a product; below it, logs are added up.
-const LN_SMALLEST: f64 = -600.0;
+pub const LN_SMALLEST: f64 = -600.0;
 
 /// The integer a line consists of: 16 bits where that is enough, else 32.
 pub trait Word: Gathered + Default + PartialEq + Send + Sync + Debug + 'static {
@@ -76,12 +76,14 @@ pub struct BucketShape {
     pub parent: Option<usize>,
     /// For each state of the parent the entry of this bucket's message.
     pub message_of_parent_state: Vec<u32>,
+    /// The nodes whose values a state stands for, and their sizes; the last is fastest.
+    pub nodes: Vec<(NodeIndex, u32)>,
 }
 
 impl BucketShape {
     /// A bucket on its own.
-    pub fn root(n_states: usize) -> Self {
-        BucketShape { n_states, size: n_states, parent: None, message_of_parent_state: Vec::new() }
+    pub fn root(n_states: usize, nodes: Vec<(NodeIndex, u32)>) -> Self {
+        BucketShape { n_states, size: n_states, parent: None, message_of_parent_state: Vec::new(), nodes }
     }
 }
 
@@ -187,6 +189,37 @@ impl Kernel {
         }
     }
 
+    /// The unseen nodes of the pattern, ascending.
+    pub fn unseen_nodes(&self) -> Vec<NodeIndex> {
+        let mut nodes: Vec<NodeIndex> =
+            self.buckets.iter().flat_map(|bucket| &bucket.nodes).map(|node| node.0).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// Size of an unseen node.
+    pub fn size_of(&self, node: NodeIndex) -> usize {
+        let mut nodes = self.buckets.iter().flat_map(|bucket| &bucket.nodes);
+        nodes.find(|other| other.0 == node).map_or(1, |found| found.1 as usize)
+    }
+
+    /// Values of the unseen nodes, ascending by node, when each bucket is in this state.
+    pub fn values_of_states(&self, state_of: &dyn Fn(usize) -> usize) -> Vec<u32> {
+        let mut values: Vec<(NodeIndex, u32)> = Vec::new();
+        for (ix, bucket) in self.buckets.iter().enumerate() {
+            let mut rest = state_of(ix);
+            for &(node, size) in bucket.nodes.iter().rev() {
+                values.push((node, (rest % size as usize) as u32));
+                rest /= size as usize;
+            }
+        }
+        // A node may be in several buckets, with the same value in each.
+        values.sort_unstable();
+        values.dedup();
+        values.into_iter().map(|(_, value)| value).collect()
+    }
+
     /// States of all buckets together.
     pub fn n_states(&self) -> usize {
         self.n_states
@@ -200,11 +233,6 @@ impl Kernel {
     /// Largest number of states of one bucket.
     pub fn max_states(&self) -> usize {
         self.buckets.iter().map(|bucket| bucket.n_states).max().unwrap_or(1)
-    }
-
-    /// Number of terms that multiply.
-    pub fn n_cells(&self) -> usize {
-        self.n_numerators.iter().sum()
     }
 
     /// Work for one token of one particle, in terms times states.
@@ -270,7 +298,7 @@ impl Prepared {
                 self.bases.push(first + place.offset);
             }
         }
-        self.is_guarded = layout.ln_smallest[kernel_ix] + kernel.n_cells() as f64 * scale.min(1.0).ln() < LN_SMALLEST;
+        self.is_guarded = layout.is_guarded(kernel_ix);
         for (bucket, terms) in kernel.buckets.iter().zip(&kernel.terms_of) {
             self.first.push(self.lines.len());
             for state in 0..bucket.n_states {
@@ -436,6 +464,56 @@ impl<W: Word> Workspace<W> {
     /// Number of uniform numbers that [`Workspace::draw`] takes.
     pub fn n_uniforms(kernel: &Kernel, lanes: usize) -> usize {
         kernel.buckets.len() * lanes
+    }
+
+    /// Weights of one state of a kernel with one bucket.
+    #[allow(clippy::too_many_arguments)]
+    pub fn weigh_one(
+        &self,
+        isa: Isa,
+        kernel: &Kernel,
+        prepared: &Prepared,
+        counts: &[W],
+        lanes: usize,
+        state: usize,
+        out: &mut [f64],
+    ) {
+        let n_terms = kernel.terms_of[0].len();
+        let at = prepared.first[0] + state * n_terms;
+        isa.run(Weigh {
+            counts,
+            lanes,
+            n_states: 1,
+            n_numerators: kernel.n_numerators[0],
+            powers: &kernel.powers[0],
+            lines: &prepared.lines[at..][..n_terms],
+            adds: &prepared.adds[at..][..n_terms],
+            ln_adds: None,
+            is_running_sum: false,
+            theta: out,
+        });
+    }
+
+    /// Counts the lanes whose state is this one.
+    #[allow(clippy::too_many_arguments)]
+    pub fn count_one(
+        &self,
+        isa: Isa,
+        kernel: &Kernel,
+        prepared: &Prepared,
+        states: &[W],
+        counts: &mut [W],
+        lanes: usize,
+        state: usize,
+    ) {
+        for (ix, touch) in kernel.touches.iter().enumerate() {
+            if prepared.listed.iter().any(|listed| listed.0 == ix as u32) {
+                continue;
+            }
+            let line = prepared.bases[ix] as usize + touch.offsets[state] as usize;
+            let line = &mut counts[line * lanes..][..lanes];
+            isa.run(CountOne { line, states, state: W::from_index(state) });
+        }
     }
 
     /// Where a tied table is used twice in different buckets: the token's probability over the one it was drawn with.
@@ -795,6 +873,21 @@ impl<W: Word> Job for Count<'_, W> {
                 let at = (first + offsets[state.index()] as usize) * lanes + lane;
                 counts[at] = counts[at].plus(step);
             }
+        }
+    }
+}
+
+struct CountOne<'a, W> {
+    line: &'a mut [W],
+    states: &'a [W],
+    state: W,
+}
+
+impl<W: Word> Job for CountOne<'_, W> {
+    #[inline(always)]
+    fn run(self) {
+        for (held, &chosen) in self.line.iter_mut().zip(self.states) {
+            *held = held.plus(W::flag(chosen == self.state));
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::genealogy::Genealogy;
 use super::kernel::{LANE_GROUP, Word, Workspace};
 use super::layout::Layout;
+use super::reallocate::Reallocation;
 use super::uniforms::Uniforms;
 use crate::simd::{GATHER_PADDING, Gather, Isa};
 use rayon::prelude::*;
@@ -31,6 +32,8 @@ pub struct Shard<W> {
     pub work: Workspace<W>,
     /// Uniform numbers for one token.
     pub uniforms: Uniforms,
+    /// Buffers for moves of whole groups.
+    pub reallocation: Reallocation<W>,
 }
 
 /// A range of lines that are brought up to date together.
@@ -87,6 +90,7 @@ impl<W: Word> Lanes<W> {
             weights: (0..lanes).map(|lane| if ix * lanes + lane < n_particles { 1.0 } else { 0.0 }).collect(),
             work: Workspace::new(&layout.kernels, lanes),
             uniforms: Uniforms::new((most_buckets + 1) * lanes),
+            reallocation: Reallocation::default(),
         };
         Lanes {
             lanes,
@@ -188,6 +192,17 @@ impl<W: Word> Lanes<W> {
         }
         self.stale = stale;
         self.stale.clear();
+    }
+
+    /// A line in all particles.
+    pub fn line(&self, line: usize) -> impl Iterator<Item = W> + '_ {
+        let of_shard = move |shard: &'_ Shard<W>| line * shard.weights.len()..(line + 1) * shard.weights.len();
+        self.shards.iter().flat_map(move |shard| shard.lines[of_shard(shard)].iter().copied()).take(self.n_particles)
+    }
+
+    /// A line in one particle.
+    pub fn at(&self, line: usize, particle: usize) -> W {
+        self.shards[particle / self.lanes].lines[line * self.lanes + particle % self.lanes]
     }
 
     /// All particles weigh the same again.

@@ -6,13 +6,13 @@
 //! component. Counters that are touched by the same nodes always hold the same number and share their lines: the count of
 //! component r and the row sums of all tables below r.
 
-use super::kernel::{BucketShape, Kernel, Term, Touch};
+use super::kernel::{BucketShape, Kernel, LN_SMALLEST, Term, Touch};
 use crate::counts::MISSING;
 use crate::engine::Problem;
 use crate::engine::assignments::for_each_assignment;
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex, TableIndex};
-use crate::math::{Double, LnProduct};
+use crate::math::{Double, LnProduct, ln_factorial};
 use crate::plan::{Pattern, with_ancestors};
 use crate::prior::{Prior, PseudoCount, PseudoCounts};
 use hashbrown::HashMap;
@@ -138,6 +138,14 @@ pub struct Layout {
     pub unknown_rows: Vec<CertainRow>,
     /// ln of what is the same for all particles, without tokens in unknown cells.
     pub closed_form: Double,
+    /// Counters that are the same in all particles, with their tokens, ascending.
+    pub certain: Vec<(CounterKey, u64)>,
+    /// Sum of ln n! over records without unseen nodes.
+    pub ln_factorials_of_seen: f64,
+    /// When every record has one and the same unseen node, and no other: its size.
+    pub hidden_size: Option<usize>,
+    /// For each class the line within a block of each value of that node.
+    pub offsets_of_hidden: Vec<Vec<u32>>,
     /// For each kernel the smallest ln that a product of its terms can have: below some bound, logs are added up.
     pub ln_smallest: Vec<f64>,
 }
@@ -150,7 +158,7 @@ impl Layout {
     pub fn new(problem: &Problem<'_>) -> Result<Self> {
         let n_tokens = problem.counts.n_tokens;
         let uses = Uses::collect(problem);
-        let (mut classes, certain, counted_of) = uses.classes(problem)?;
+        let (mut classes, certain_uses, counted_of) = uses.classes(problem)?;
         let mut counted: Vec<Counted> = Vec::new();
         for (&(table, kind), &class) in &counted_of {
             counted.push(Counted { table, kind, class, pseudo: Pseudo::new(problem.prior, table, kind) });
@@ -166,14 +174,19 @@ impl Layout {
         let mut records = Records::default();
         let mut record = vec![MISSING; problem.model.n_nodes()];
         let mut n_placed = 0;
+        let mut ln_factorials_of_seen = 0.0;
         for (pattern_ix, block) in problem.counts.blocks.iter().enumerate() {
             let kernel = &kernels[pattern_ix];
-            let certain_uses: Vec<&CertainUse> = certain.iter().filter(|used| used.pattern == pattern_ix).collect();
+            let certain_here: Vec<&CertainUse> =
+                certain_uses.iter().filter(|used| used.pattern == pattern_ix).collect();
             for record_ix in 0..block.n_records() {
                 block.read(record_ix, &mut record);
                 let count = block.counts[record_ix];
-                for used in &certain_uses {
+                for used in &certain_here {
                     interner.add_certain(used, &record, count);
+                }
+                if problem.plan.patterns()[pattern_ix].unseen.is_empty() {
+                    ln_factorials_of_seen += ln_factorial(count).value();
                 }
                 if kernel.touches.is_empty() {
                     continue;
@@ -202,7 +215,7 @@ impl Layout {
         });
         let closed_form = interner.closed_form();
         let unknown_pattern = problem.counts.blocks.len();
-        let unknown_rows = certain.iter().filter(|used| used.pattern == unknown_pattern).map(|used| {
+        let unknown_rows = certain_uses.iter().filter(|used| used.pattern == unknown_pattern).map(|used| {
             let key = (used.table, used.kind, Box::default());
             CertainRow {
                 table: used.table,
@@ -211,12 +224,29 @@ impl Layout {
             }
         });
         let unknown_rows = unknown_rows.collect();
+        let mut certain: Vec<(CounterKey, u64)> = interner.certain.into_iter().collect();
+        certain.sort_unstable();
         let blocks = interner.blocks;
         for counted in &mut counted {
             counted.list_pseudo_counts(problem, &classes[counted.class]);
         }
         let ln_smallest = kernels.iter().map(|kernel| ln_smallest(kernel, &counted, n_tokens)).collect();
-        Ok(Layout { classes, counted, blocks, kernels, records, unknown, unknown_rows, closed_form, ln_smallest })
+        let (hidden_size, offsets_of_hidden) = single_hidden(problem, &kernels, classes.len());
+        Ok(Layout {
+            classes,
+            counted,
+            blocks,
+            kernels,
+            records,
+            unknown,
+            unknown_rows,
+            closed_form,
+            certain,
+            ln_factorials_of_seen,
+            hidden_size,
+            offsets_of_hidden,
+            ln_smallest,
+        })
     }
 
     /// ln of the rows that the next token in an unknown cell divides by, after `n_before` such tokens.
@@ -229,6 +259,24 @@ impl Layout {
             ln += (row.pseudo + n as f64).ln();
         }
         ln
+    }
+
+    /// Every line of a class: block, number within it, and the values of the nodes that it counts.
+    pub fn lines_of(&self, class: usize) -> Vec<(u32, u32, Vec<u32>)> {
+        let class = &self.classes[class];
+        let mut lines = Vec::new();
+        for (block, key) in class.keys() {
+            for in_block in 0..class.interior {
+                lines.push((block, in_block as u32, class.values(key, in_block)));
+            }
+        }
+        lines
+    }
+
+    /// Whether products of a kernel's terms could underflow, so that logs are added up. Scales are at least one, so this
+    /// does not depend on them.
+    pub fn is_guarded(&self, kernel: usize) -> bool {
+        self.ln_smallest[kernel] < LN_SMALLEST
     }
 
     /// The kernel of a record.
@@ -262,19 +310,9 @@ impl Counted {
     fn list_pseudo_counts(&mut self, problem: &Problem<'_>, class: &Class) {
         let Pseudo::PerLine(list) = &mut self.pseudo else { return };
         let table = problem.prior.table(self.table);
-        let mut keys: Vec<(&u32, &Box<[u32]>)> = class.blocks.iter().map(|(key, block)| (block, key)).collect();
-        keys.sort_unstable();
-        let mut values = vec![0u32; class.sizes.len()];
-        for (_, key) in keys {
-            let key_positions = (0..values.len()).filter(|&position| class.is_key[position]);
-            key_positions.zip(key.iter()).for_each(|(position, &value)| values[position] = value);
+        for (_, key) in class.keys() {
             for in_block in 0..class.interior {
-                let mut rest = in_block;
-                for position in (0..values.len()).rev().filter(|&position| !class.is_key[position]) {
-                    let size = class.sizes[position] as usize;
-                    values[position] = (rest % size) as u32;
-                    rest /= size;
-                }
+                let values = class.values(key, in_block);
                 list.push(match self.kind {
                     Kind::Cell => table.cell(&values[..values.len() - 1], values[values.len() - 1]),
                     Kind::Row => table.row(&values),
@@ -401,6 +439,29 @@ impl Uses {
 }
 
 impl Class {
+    /// The blocks and the seen values that pick them, in the order of the blocks.
+    fn keys(&self) -> Vec<(u32, &[u32])> {
+        let mut keys: Vec<(u32, &[u32])> = self.blocks.iter().map(|(key, &block)| (block, &**key)).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// The values of all positions for a line of the block with this key.
+    fn values(&self, key: &[u32], in_block: usize) -> Vec<u32> {
+        let mut values = vec![0u32; self.sizes.len()];
+        let mut rest = in_block;
+        let mut key = key.iter();
+        for position in (0..values.len()).filter(|&position| self.is_key[position]) {
+            values[position] = *key.next().expect("one value for each key position");
+        }
+        for position in (0..values.len()).rev().filter(|&position| !self.is_key[position]) {
+            let size = self.sizes[position] as usize;
+            values[position] = (rest % size) as u32;
+            rest /= size;
+        }
+        values
+    }
+
     /// Whether seen values pick the block, so that all its tokens are known.
     pub fn has_key(&self) -> bool {
         self.is_key.contains(&true)
@@ -426,7 +487,7 @@ impl Class {
 }
 
 /// A counter by its values.
-type CounterKey = (TableIndex, Kind, Box<[u32]>);
+pub type CounterKey = (TableIndex, Kind, Box<[u32]>);
 
 /// Gives numbers to blocks, and adds up what is certain.
 struct Interner<'p, 'a> {
@@ -512,7 +573,7 @@ impl KernelBuilder<'_, '_> {
         let is_joint = pattern.unseen.len() <= 1 || n_joint <= joint_limit;
         if pattern.unseen.is_empty() {
         } else if is_joint {
-            let shape = BucketShape::root(n_joint as usize);
+            let shape = BucketShape::root(n_joint as usize, self.sizes(&pattern.unseen));
             scopes.push(Scope { nodes: pattern.unseen.clone(), shape, states: None });
         } else {
             for bucket in pattern.elimination.buckets() {
@@ -521,6 +582,7 @@ impl KernelBuilder<'_, '_> {
                     size: bucket.size(),
                     parent: bucket.parent,
                     message_of_parent_state: bucket.message_of_parent_state.clone(),
+                    nodes: self.sizes(&bucket.scope),
                 };
                 scopes.push(Scope { nodes: bucket.scope.clone(), shape, states: None });
             }
@@ -532,9 +594,13 @@ impl KernelBuilder<'_, '_> {
     fn unknown(&self, states: &[Vec<u32>]) -> Kernel {
         let pattern_ix = self.uses.relevant.len() - 1;
         let nodes = self.uses.relevant[pattern_ix].clone();
-        let shape = BucketShape::root(states.len());
+        let shape = BucketShape::root(states.len(), Vec::new());
         let scope = Scope { nodes: nodes.clone(), shape, states: Some(states.to_vec()) };
         self.kernel(pattern_ix, &nodes, vec![scope], true)
+    }
+
+    fn sizes(&self, nodes: &[NodeIndex]) -> Vec<(NodeIndex, u32)> {
+        nodes.iter().map(|&node| (node, self.problem.model.node(node).size)).collect()
     }
 
     /// Whether one token of this pattern uses lines of one table more than once.
@@ -550,7 +616,7 @@ impl KernelBuilder<'_, '_> {
         let is_unseen = |node: &NodeIndex| unseen.contains(node);
         // Families that are wholly seen but whose lines differ between particles: a factor without a choice.
         let constant = scopes.len();
-        scopes.push(Scope { nodes: Vec::new(), shape: BucketShape::root(1), states: None });
+        scopes.push(Scope { nodes: Vec::new(), shape: BucketShape::root(1, Vec::new()), states: None });
         let bucket_for = |nodes: &[NodeIndex], is_tied: bool| -> usize {
             let hidden: Vec<NodeIndex> = nodes.iter().copied().filter(is_unseen).collect();
             if hidden.is_empty() {
@@ -637,6 +703,35 @@ impl KernelBuilder<'_, '_> {
         }
         kept
     }
+}
+
+/// The size of the only unseen node of all records, and for each class the lines of its values, if there is such a node
+/// and every value has lines of its own.
+fn single_hidden(problem: &Problem<'_>, kernels: &[Kernel], n_classes: usize) -> (Option<usize>, Vec<Vec<u32>>) {
+    let none = (None, Vec::new());
+    let mut hidden = problem.plan.patterns().iter().filter(|pattern| !pattern.relevant.is_empty());
+    let Some(first) = hidden.next().map(|pattern| pattern.unseen.clone()) else { return none };
+    let is_same = first.len() == 1 && hidden.all(|pattern| pattern.unseen == first);
+    if !is_same || !problem.counts.unknown.is_empty() {
+        return none;
+    }
+    let mut offsets: Vec<Vec<u32>> = vec![Vec::new(); n_classes];
+    for kernel in kernels.iter().filter(|kernel| !kernel.touches.is_empty()) {
+        if kernel.buckets.len() != 1 {
+            return none;
+        }
+        for touch in &kernel.touches {
+            let mut distinct = touch.offsets.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let known = &mut offsets[touch.class];
+            if distinct.len() != touch.offsets.len() || !(known.is_empty() || *known == touch.offsets) {
+                return none;
+            }
+            known.clone_from(&touch.offsets);
+        }
+    }
+    (Some(problem.model.node(first[0]).size as usize), offsets)
 }
 
 /// A bound of ln of any product of a kernel's terms: cells empty, rows full. Zero pseudo-counts are no danger: their

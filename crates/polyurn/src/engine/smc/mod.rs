@@ -19,6 +19,8 @@ mod kernel;
 mod lanes;
 mod layout;
 mod order;
+mod posterior;
+mod reallocate;
 mod replicates;
 mod resample;
 mod run;
@@ -27,22 +29,24 @@ mod uniforms;
 
 pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
 pub use order::Order;
+pub use posterior::{BestParticle, RecordAllocation, RecordPosterior, SmcPosterior};
 pub use resample::{Scheme, When};
 pub use run::{Path, RunResult};
-pub use tune::Wish;
+pub use tune::{Crew, Wish};
 
 use super::mixer::Mixer;
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::simd::Isa;
 use crate::warning::Warning;
 use frame::Frame;
 use kernel::Word;
 use layout::{Layout, Pseudo};
-use replicates::replicates;
-use run::{Crew, Run, Source};
+use posterior::{RunPosterior, Sheet};
+use replicates::{Stage, replicates};
+use run::{Hands, Run, Source};
 
 /// Settings of the particle engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,10 +78,22 @@ impl Smc {
     /// # Errors
     /// When the problem is too large for particles.
     pub fn prepare<'p, 'a>(&self, problem: &'p Problem<'a>) -> Result<Prepared<'p, 'a>> {
+        self.prepare_for(problem, false)
+    }
+
+    fn prepare_for<'p, 'a>(&self, problem: &'p Problem<'a>, wants_states: bool) -> Result<Prepared<'p, 'a>> {
         let n_at_once = (self.threads as u64).min(self.runs).max(1);
         let layout = Layout::new(problem)?;
-        let frame = Frame::new(&layout, &self.path, self.particles, false, self.max_memory / n_at_once)?;
+        let frame = Frame::new(&layout, &self.path, self.particles, wants_states, self.max_memory / n_at_once)?;
         Ok(Prepared { smc: self.clone(), problem, layout, frame })
+    }
+
+    /// The posterior of tables and hidden values.
+    ///
+    /// # Errors
+    /// As [`Smc::ln_p_sequence`]; and an error for data that cannot occur or have unknown cells: they have no such posterior.
+    pub fn posterior(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<SmcPosterior> {
+        self.prepare_for(problem, true)?.posterior(seed, control)
     }
 
     /// Estimates ln p(sequence) of the seen records.
@@ -110,7 +126,7 @@ impl Prepared<'_, '_> {
         // What is certain need not be repeated.
         let n_runs = if is_certain { 1 } else { smc.runs };
         let fingerprint = self.fingerprint(seed);
-        let done = replicates(n_runs, "smc", fingerprint, smc.threads, control, |replicate, tick| {
+        let done = replicates(n_runs, Stage::Main { fingerprint }, smc.threads, control, |replicate, tick| {
             if self.frame.is_narrow() {
                 self.one_run::<u16>(seed, replicate, tick)
             } else {
@@ -125,6 +141,63 @@ impl Prepared<'_, '_> {
         Ok(estimate)
     }
 
+    /// Estimates of ln p(sequence) of runs with these numbers, without checkpoints: somebody else's may be waiting.
+    fn pilot(&self, first: u64, seed: Seed, control: &mut Control<'_>) -> Result<Vec<f64>> {
+        let done = replicates(self.smc.runs, Stage::Pilot, self.smc.threads, control, |replicate, tick| {
+            if self.frame.is_narrow() {
+                self.one_run::<u16>(seed, first + replicate, tick)
+            } else {
+                self.one_run::<u32>(seed, first + replicate, tick)
+            }
+        })?;
+        Ok(done.finished.iter().map(|run| run.ln_p_sequence).collect())
+    }
+
+    fn posterior(&self, seed: Seed, control: &mut Control<'_>) -> Result<SmcPosterior> {
+        if !self.problem.counts.unknown.is_empty() {
+            return Err(Error::Setting(
+                "the posterior of the tables needs a known total, but some cells are unknown (`?`); use score for the totals"
+                    .into(),
+            ));
+        }
+        let sheet = Sheet::new(self.problem, &self.layout);
+        let mut mix = Mixer(self.fingerprint(seed));
+        mix.word(1);
+        let n_runs = if self.layout.records.len() == 0 { 1 } else { self.smc.runs };
+        let done =
+            replicates(n_runs, Stage::Main { fingerprint: mix.0 }, self.smc.threads, control, |replicate, tick| {
+                if self.frame.is_narrow() {
+                    self.one_posterior::<u16>(&sheet, seed, replicate, tick)
+                } else {
+                    self.one_posterior::<u32>(&sheet, seed, replicate, tick)
+                }
+            })?;
+        if done.finished.iter().all(|run| run.result.ln_p_sequence == f64::NEG_INFINITY) {
+            return Err(Error::Setting(
+                "the data cannot occur under this model and prior, so there is no posterior".into(),
+            ));
+        }
+        let n_finished = done.finished.len() as u64;
+        let mut posterior =
+            SmcPosterior::combine(self.problem, &self.layout, &sheet, done.finished, self.smc.particles)?;
+        if done.is_cut {
+            posterior.estimate.warnings.push(Warning::TimeUp { finished: n_finished, asked: n_runs });
+        }
+        Ok(posterior)
+    }
+
+    fn one_posterior<W: Word>(
+        &self,
+        sheet: &Sheet,
+        seed: Seed,
+        replicate: u64,
+        tick: &dyn Fn(f64) -> Result<()>,
+    ) -> Result<RunPosterior> {
+        let mut run = self.new_run::<W>(seed, replicate);
+        run.go(tick)?;
+        Ok(run.posterior(self.problem, sheet, replicate as usize))
+    }
+
     /// With unknown cells: ln p(seen sequence, then m tokens in unknown cells) for m = 0 to `n_extra`, from every run.
     ///
     /// # Errors
@@ -132,13 +205,19 @@ impl Prepared<'_, '_> {
     pub fn unknown_totals(&self, n_extra: usize, seed: Seed, control: &mut Control<'_>) -> Result<UnknownRuns> {
         let mut mix = Mixer(self.fingerprint(seed));
         mix.word(n_extra as u64);
-        let done = replicates(self.smc.runs, "smc", mix.0, self.smc.threads, control, |replicate, tick| {
-            if self.frame.is_narrow() {
-                self.one_unknown_run::<u16>(n_extra, seed, replicate, tick)
-            } else {
-                self.one_unknown_run::<u32>(n_extra, seed, replicate, tick)
-            }
-        })?;
+        let done = replicates(
+            self.smc.runs,
+            Stage::Main { fingerprint: mix.0 },
+            self.smc.threads,
+            control,
+            |replicate, tick| {
+                if self.frame.is_narrow() {
+                    self.one_unknown_run::<u16>(n_extra, seed, replicate, tick)
+                } else {
+                    self.one_unknown_run::<u32>(n_extra, seed, replicate, tick)
+                }
+            },
+        )?;
         Ok(UnknownRuns { runs: done.finished, is_cut: done.is_cut })
     }
 
@@ -165,9 +244,9 @@ impl Prepared<'_, '_> {
         let smc = &self.smc;
         // Fewer runs than threads: they come one after another and share their particles out.
         let n_threads = if smc.runs < smc.threads as u64 { smc.threads } else { 1 };
-        let crew = Crew { n_particles: smc.particles, n_threads, isa: smc.isa };
+        let hands = Hands { n_particles: smc.particles, n_threads, isa: smc.isa };
         let source = Source { seed, replicate };
-        Run::<W>::new(self.problem.counts, &self.layout, &self.frame, &smc.path, crew, source)
+        Run::<W>::new(self.problem.counts, &self.layout, &self.frame, &smc.path, hands, source)
     }
 
     /// Tells runs of different problems or settings apart, so that a checkpoint is not taken up by another one.

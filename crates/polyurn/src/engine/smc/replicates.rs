@@ -24,6 +24,31 @@ pub struct Replicates<R> {
     pub is_cut: bool,
 }
 
+/// What runs are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// To choose settings: short, and never in a checkpoint.
+    Pilot,
+    /// To answer. The fingerprint tells whose checkpoint is whose.
+    Main { fingerprint: u64 },
+}
+
+impl Stage {
+    fn fingerprint(self) -> u64 {
+        match self {
+            Stage::Pilot => 0,
+            Stage::Main { fingerprint } => fingerprint,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Stage::Pilot => "smc, pilot",
+            Stage::Main { .. } => "smc",
+        }
+    }
+}
+
 /// Finished runs of an unfinished job.
 #[derive(Serialize, Deserialize)]
 struct Saved<R> {
@@ -38,8 +63,7 @@ struct Saved<R> {
 /// When cancelled, when the time is up before the first run is finished, or when a run fails.
 pub fn replicates<R>(
     n: u64,
-    stage: &str,
-    fingerprint: u64,
+    stage: Stage,
     n_threads: usize,
     control: &mut Control<'_>,
     run: impl Fn(u64, &dyn Fn(f64) -> Result<()>) -> Result<R> + Sync,
@@ -47,7 +71,11 @@ pub fn replicates<R>(
 where
     R: Send + Clone + Serialize + for<'de> Deserialize<'de>,
 {
-    let mut done: Vec<(u64, R)> = match control.load_checkpoint()? {
+    let saved = match stage {
+        Stage::Main { .. } => control.load_checkpoint()?,
+        Stage::Pilot => None,
+    };
+    let mut done: Vec<(u64, R)> = match saved {
         None => Vec::new(),
         Some(bytes) => {
             let saved: Saved<R> = postcard::from_bytes(&bytes).map_err(|_| {
@@ -55,7 +83,7 @@ where
                     "it is damaged or belongs to another model or another method; remove the file to start anew".into(),
                 )
             })?;
-            if saved.fingerprint != fingerprint {
+            if saved.fingerprint != stage.fingerprint() {
                 return Err(Error::Checkpoint(
                     "it belongs to other data, another model or other settings; remove the file to start anew, or repeat the command that wrote it"
                         .into(),
@@ -100,10 +128,13 @@ where
             let all = || {
                 let mut runs = done.clone();
                 runs.extend(fresh.lock().expect("no thread panics while holding it").iter().cloned());
-                postcard::to_stdvec(&Saved { fingerprint, runs }).expect("plain data")
+                postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs }).expect("plain data")
             };
             if outcome.is_ok() {
-                outcome = control.tick(stage, share).and_then(|()| control.checkpoint(all));
+                outcome = control.tick(stage.name(), share);
+                if outcome.is_ok() && stage != Stage::Pilot {
+                    outcome = control.checkpoint(all);
+                }
                 if outcome.is_err() {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -122,9 +153,10 @@ where
     done.sort_by_key(|(replicate, _)| *replicate);
     let is_cut = (done.len() as u64) < n;
     if let Err(error) = outcome {
-        if is_cut {
+        if is_cut && stage != Stage::Pilot {
             control.checkpoint_now(|| {
-                postcard::to_stdvec(&Saved { fingerprint, runs: done.clone() }).expect("plain data")
+                postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs: done.clone() })
+                    .expect("plain data")
             })?;
         }
         let can_answer = matches!(error, Error::Stopped(Stop::Deadline)) && !done.is_empty();

@@ -6,9 +6,11 @@ use super::kernel::{Kernel, LISTED, Word};
 use super::lanes::Lanes;
 use super::layout::Layout;
 use super::order::{Order, tokens};
+use super::reallocate::{Pair, Way};
 use super::resample::{Scheme, When, resample};
 use crate::counts::Counts;
 use crate::error::Result;
+use crate::math::draw;
 use crate::simd::Isa;
 use crate::{Purpose, Seed};
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,9 @@ pub struct Path {
     pub start_scale: f64,
     /// .. and brought down to the prior's in this many steps of equal ratio, a Gibbs sweep after each but the last.
     pub n_cooling: u32,
+    /// Moves of whole groups: how often all tokens of two hidden values are shared out anew, per cooling step and, while
+    /// tokens come in, whenever their number has doubled. Only where every record has one unseen node.
+    pub n_reallocations: u32,
     /// When to resample.
     pub when: When,
     /// How to resample.
@@ -38,6 +43,7 @@ impl Default for Path {
             rejuvenation: 0,
             start_scale: 1.0,
             n_cooling: 0,
+            n_reallocations: 0,
             when: When::EssBelow(0.5),
             scheme: Scheme::Systematic,
         }
@@ -83,7 +89,7 @@ pub struct Run<'r, W> {
 
 /// How many particles, and who does the work.
 #[derive(Debug, Clone, Copy)]
-pub struct Crew {
+pub struct Hands {
     /// Number of particles.
     pub n_particles: usize,
     /// Threads that may share one run's particles out.
@@ -108,10 +114,10 @@ impl<'r, W: Word> Run<'r, W> {
         layout: &'r Layout,
         frame: &'r Frame,
         path: &'r Path,
-        crew: Crew,
+        hands: Hands,
         source: Source,
     ) -> Self {
-        let Crew { n_particles, n_threads, isa } = crew;
+        let Hands { n_particles, n_threads, isa } = hands;
         let mut rng = source.seed.stream(Purpose::Schedule, source.replicate, 0, 0);
         let order = tokens(path.order, &layout.records, counts, &mut rng);
         let n_buckets = |record: u32| layout.kernel_of(record as usize).buckets.len() as u32;
@@ -198,6 +204,9 @@ impl<'r, W: Word> Run<'r, W> {
             if !self.place(position, &positions, is_last) {
                 return Ok(());
             }
+            if (position + 1).is_power_of_two() && position > 2 && !is_last {
+                self.reallocate(position + 1);
+            }
         }
         for step in 1..=n_steps {
             tick((work_of_token + f64::from(step - 1)) * n_tokens as f64 / work)?;
@@ -206,6 +215,7 @@ impl<'r, W: Word> Run<'r, W> {
             self.cool(if step == n_steps { 1.0 } else { to }, step == n_steps);
             if step < n_steps {
                 self.sweep();
+                self.reallocate(n_tokens);
             }
         }
         let n_particles = self.lanes.n_particles as f64;
@@ -264,6 +274,38 @@ impl<'r, W: Word> Run<'r, W> {
         Ok(logs)
     }
 
+    /// Brings every line and state up to date, to be looked at.
+    pub fn bring_up_to_date(&mut self) {
+        self.lanes.need_all();
+        self.lanes.refresh();
+    }
+
+    /// Weights of the particles, adding up to one.
+    pub fn normalised_weights(&self) -> Vec<f64> {
+        let weights = self.lanes.shards.iter().flat_map(|shard| &shard.weights).take(self.lanes.n_particles);
+        weights.map(|weight| weight / self.weight_total).collect()
+    }
+
+    /// Number of particles.
+    pub fn n_particles(&self) -> usize {
+        self.lanes.n_particles
+    }
+
+    /// Tokens and lists of the run.
+    pub fn course(&self) -> &Course<'_> {
+        &self.course
+    }
+
+    /// The particles.
+    pub fn lanes(&self) -> &Lanes<W> {
+        &self.lanes
+    }
+
+    /// What was found so far.
+    pub fn result(&self) -> &RunResult {
+        &self.result
+    }
+
     /// What was found.
     pub fn into_result(self) -> RunResult {
         self.result
@@ -318,6 +360,52 @@ impl<'r, W: Word> Run<'r, W> {
         }
         self.result.n_updates += (1 + again.len() as u64) * self.lanes.n_particles as u64;
         true
+    }
+
+    /// Shares the tokens of some pairs of hidden values out anew.
+    fn reallocate(&mut self, n_placed: usize) {
+        let layout = self.course.layout;
+        let Some(size) = layout.hidden_size.filter(|&size| size > 1) else { return };
+        if (0..layout.kernels.len()).any(|kernel| layout.is_guarded(kernel)) {
+            // This move works with products, not with logs.
+            return;
+        }
+        for _ in 0..self.path.n_reallocations {
+            self.course.step += 1;
+            let course = &self.course;
+            let mut rng = course.seed.stream(Purpose::Schedule, course.replicate, 1, course.step);
+            let first = draw::below(size as u64, &mut rng) as usize;
+            let second = draw::below(size as u64 - 1, &mut rng) as usize;
+            let pair = Pair { first, second: if second >= first { second + 1 } else { second } };
+            self.lanes.need_all();
+            self.lanes.refresh();
+            self.lanes.each(|shard| course.empty_pair(shard, pair, n_placed));
+            for (way, step) in [(Way::Old, 0), (Way::New, 1)] {
+                if way == Way::New {
+                    self.lanes.each(|shard| self.course.empty_pair_again(shard, pair));
+                }
+                for start in (0..n_placed).step_by(64) {
+                    let chunk = start..(start + 64).min(n_placed);
+                    chunk.clone().enumerate().for_each(|(slot, position)| self.course.prepare(slot, position));
+                    let course = &self.course;
+                    self.lanes.each(|shard| {
+                        let block = shard.ix as u64 | (1 + step) << 32 | (start as u64) << 34;
+                        let mut rng = course.seed.stream(Purpose::Particles, course.replicate, block, course.step);
+                        for (slot, position) in chunk.clone().enumerate() {
+                            course.put_back(shard, slot, position, pair, way, &mut rng);
+                        }
+                    });
+                }
+            }
+            let course = &self.course;
+            self.lanes.each(|shard| {
+                let block = shard.ix as u64 | 3 << 32;
+                let mut rng = course.seed.stream(Purpose::Particles, course.replicate, block, course.step);
+                course.accept_pair(shard, pair, n_placed, &mut rng);
+            });
+            // About two of `size` hidden values, each token twice.
+            self.result.n_updates += (4 * n_placed * self.lanes.n_particles / size) as u64;
+        }
     }
 
     /// One Gibbs update of every token, in the order in which they came in.

@@ -6,6 +6,8 @@ use super::order::Order;
 use super::resample::{Scheme, When};
 use super::run::Path;
 use super::{Isa, Smc};
+use crate::Seed;
+use crate::control::Control;
 use crate::engine::Problem;
 use crate::error::Result;
 use std::time::Duration;
@@ -23,6 +25,8 @@ pub struct Wish {
     pub heat: Option<f64>,
     /// Steps in which they are brought down.
     pub n_cooling: Option<u32>,
+    /// Moves of whole groups of tokens per cooling step.
+    pub n_reallocations: Option<u32>,
     /// Order of the tokens.
     pub order: Order,
     /// How to resample.
@@ -37,29 +41,43 @@ pub struct Wish {
 const RUNS: u64 = 4;
 /// Gibbs updates of every token before and during cooling.
 const REJUVENATION: u32 = 20;
+/// Moves of whole groups of tokens per cooling step.
+const REALLOCATIONS: u32 = 0;
 /// Effective sample size, as a share of the particles, below which they are resampled.
 const ESS_BELOW: f64 = 0.5;
-/// Pseudo-count of a typical cell at the start.
-const START_PSEUDO_COUNT: f64 = 0.6;
+/// Pseudo-counts of a typical cell at the start among which pilots choose, beside no heat at all.
+const START_PSEUDO_COUNTS: [f64; 3] = [1.0 / 16.0, 1.0 / 4.0, 1.0];
+/// Factors below this are not worth cooling from.
+const LEAST_HEAT: f64 = 1.5;
+/// Particles and runs of a pilot, and its Gibbs updates of every token before and during cooling.
+const PILOT_PARTICLES: usize = 32;
+const PILOT_RUNS: u64 = 4;
+const PILOT_REJUVENATION: u32 = 12;
 /// Seconds of one core for one run, unless asked otherwise.
 const SECONDS_PER_RUN: f64 = 0.3;
 /// Particles, at least and at most.
 const PARTICLES: (usize, usize) = (64, 8192);
 /// Seconds for one term of one state of one token in one particle, measured; for forecasts only.
-const SECONDS_PER_TERM: f64 = 4.5e-10;
+const SECONDS_PER_TERM: f64 = 3.2e-10;
 /// Share of a time limit that is planned for: forecasts are rough.
 const SHARE_OF_LIMIT: f64 = 0.6;
 
 impl Wish {
-    /// Fills in what was not asked for. Depends on the data and on the wish alone, never on a run.
+    /// Fills in what was not asked for. Depends on the data, the wish and pilots that are independent of the run, never on
+    /// the run itself.
     ///
     /// # Errors
-    /// When the problem is too large for particles.
-    pub fn settle(&self, problem: &Problem<'_>, isa: Isa, threads: usize, max_memory: u64) -> Result<Smc> {
+    /// When the problem is too large for particles, or the pilots were stopped.
+    pub fn settle(&self, problem: &Problem<'_>, crew: Crew, seed: Seed, control: &mut Control<'_>) -> Result<Smc> {
+        let Crew { isa, threads, max_memory } = crew;
         let layout = Layout::new(problem)?;
         let runs = self.runs.unwrap_or(RUNS);
         let mut rejuvenation = self.rejuvenation.unwrap_or(REJUVENATION);
-        let heat = self.heat.unwrap_or_else(|| if rejuvenation == 0 { 1.0 } else { heat(&layout) });
+        let heat = match self.heat {
+            Some(heat) => heat,
+            None if rejuvenation == 0 || layout.records.len() == 0 => 1.0,
+            None => self.choose_heat(problem, &layout, crew, seed, control)?,
+        };
         let mut n_cooling = self.n_cooling.unwrap_or(rejuvenation.max(1));
         let seconds = match self.time_limit {
             Some(limit) => {
@@ -90,15 +108,75 @@ impl Wish {
             rejuvenation,
             start_scale: heat,
             n_cooling: if heat == 1.0 { 0 } else { n_cooling },
+            n_reallocations: self.n_reallocations.unwrap_or(if rejuvenation == 0 { 0 } else { REALLOCATIONS }),
             when: self.when.unwrap_or(When::EssBelow(ESS_BELOW)),
             scheme: self.scheme,
         };
         Ok(Smc { particles, runs, path, isa, threads, max_memory })
     }
+
+    /// The heat whose pilots have the largest mean ln estimate. An estimate of p(sequence) is unbiased, so its ln is too
+    /// small on average, the more the wider it scatters; and components that merged under too much heat make it small too.
+    fn choose_heat(
+        &self,
+        problem: &Problem<'_>,
+        layout: &Layout,
+        crew: Crew,
+        seed: Seed,
+        control: &mut Control<'_>,
+    ) -> Result<f64> {
+        let to_one = heat_to_one(layout);
+        let heats = START_PSEUDO_COUNTS.iter().map(|start| (start * to_one).min(LARGEST_HEAT));
+        let heats: Vec<f64> = [1.0].into_iter().chain(heats.filter(|&heat| heat >= LEAST_HEAT)).collect();
+        if heats.len() == 1 {
+            return Ok(1.0);
+        }
+        let mut best = (f64::NEG_INFINITY, 1.0);
+        for (ix, &heat) in heats.iter().enumerate() {
+            let path = Path {
+                rejuvenation: PILOT_REJUVENATION * if heat == 1.0 { 2 } else { 1 },
+                start_scale: heat,
+                n_cooling: if heat == 1.0 { 0 } else { PILOT_REJUVENATION },
+                order: self.order,
+                ..Default::default()
+            };
+            let Crew { isa, threads, max_memory } = crew;
+            let pilot = Smc { particles: PILOT_PARTICLES, runs: PILOT_RUNS, path, isa, threads, max_memory };
+            let first = PILOTS + ix as u64 * PILOT_RUNS;
+            let logs = pilot.prepare(problem)?.pilot(first, seed, control)?;
+            let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+            if mean > best.0 {
+                best = (mean, heat);
+            }
+        }
+        Ok(best.1)
+    }
 }
 
-/// The factor that brings a typical cell to a pseudo-count at which tokens move freely; 1 where it is there already.
-fn heat(layout: &Layout) -> f64 {
+/// Runs from this number on are pilots: their random numbers are nobody else's.
+const PILOTS: u64 = 1 << 40;
+/// Heat beyond this changes nothing.
+const LARGEST_HEAT: f64 = 1e12;
+
+/// Who does the work, and in how much room.
+#[derive(Debug, Clone, Copy)]
+pub struct Crew {
+    /// Instructions to use.
+    pub isa: Isa,
+    /// Threads.
+    pub threads: usize,
+    /// Bytes that all particles together may take.
+    pub max_memory: u64,
+}
+
+impl Default for Crew {
+    fn default() -> Self {
+        Crew { isa: Isa::detect(), threads: 1, max_memory: 4 << 30 }
+    }
+}
+
+/// The factor that brings a typical cell to a pseudo-count of one.
+fn heat_to_one(layout: &Layout) -> f64 {
     let (mut sum, mut n) = (0.0, 0.0);
     for counted in layout.counted.iter().filter(|counted| counted.kind == Kind::Cell) {
         let mean = match &counted.pseudo {
@@ -115,7 +193,7 @@ fn heat(layout: &Layout) -> f64 {
             n += 1.0;
         }
     }
-    if n == 0.0 { 1.0 } else { (START_PSEUDO_COUNT.ln() - sum / n).exp().clamp(1.0, 1e12) }
+    if n == 0.0 { 1.0 } else { (-sum / n).exp() }
 }
 
 /// Seconds for one update of every token in one particle.

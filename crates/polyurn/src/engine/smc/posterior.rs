@@ -1,0 +1,394 @@
+//! What weighted particles say about tables, hidden values and the best allocation.
+//!
+//! A particle is an allocation: the count of every cell and row. Given it, a row of a table is Dirichlet, so means and
+//! spreads of cells are averaged over particles in closed form. Quantities that depend on how hidden values are labelled
+//! come from one run, whose particles share most of their ancestors and with them a labelling; averaged over runs they
+//! would be averages over labellings.
+
+use super::estimate::Estimate;
+use super::kernel::{LISTED, Word};
+use super::layout::{Kind, Layout};
+use super::run::{Run, RunResult};
+use crate::engine::Problem;
+use crate::engine::symmetry::label_classes;
+use crate::engine::tables::{CellMean, LIST_ALL_CHILDREN_UP_TO, Moments, RowMean, TableMeans};
+use crate::error::Result;
+use crate::evidence::evidence;
+use crate::graph::{NodeIndex, TableIndex};
+use crate::math::{Double, ln_factorial};
+use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The posterior that a job of runs found.
+#[derive(Debug, Clone)]
+pub struct SmcPosterior {
+    /// The evidence and the runs.
+    pub estimate: Estimate,
+    /// Posterior means and spreads of all tables.
+    pub tables: Vec<TableMeans>,
+    /// The run that tables and hidden values come from; `None` when they come from all runs, since no labels can be
+    /// exchanged.
+    pub from_run: Option<usize>,
+    /// Hidden nodes whose labels can be exchanged.
+    pub exchangeable: Vec<NodeIndex>,
+    /// Posterior mean of the effective number of parameters, which does not depend on labels; `None` when some records
+    /// leave nodes out, so that allocations are not complete.
+    pub d_ep: Option<f64>,
+    /// For each table the posterior mean of the sum of its squared cell counts; `None` likewise.
+    pub table_sum_of_squares: Option<Vec<f64>>,
+    /// The allocation of largest probability among all particles.
+    pub best: BestParticle,
+    /// For each record with unseen nodes their posterior.
+    pub hidden: Vec<RecordPosterior>,
+}
+
+/// The most probable allocation that was met.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BestParticle {
+    /// Its run.
+    pub run: usize,
+    /// ln p(sequence, hidden values).
+    pub log_joint: f64,
+    /// ln pi(S): ln probability of the whole allocation tensor.
+    pub ln_pi: f64,
+    /// How the tokens of each record are allocated.
+    pub hidden: Vec<RecordAllocation>,
+}
+
+/// How the tokens of one record are allocated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordAllocation {
+    /// Block of the counts.
+    pub block: u32,
+    /// Number of the record in it.
+    pub record: u32,
+    /// Values of its unseen nodes, ascending by node, and how many of its tokens have them.
+    pub groups: Vec<(Vec<u32>, u64)>,
+}
+
+/// Posterior of the unseen nodes of one record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordPosterior {
+    /// Block of the counts.
+    pub block: u32,
+    /// Number of the record in it.
+    pub record: u32,
+    /// Each unseen node with the probabilities of its values, averaged over the record's tokens.
+    pub nodes: Vec<(NodeIndex, Vec<f64>)>,
+}
+
+/// One run's share.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunPosterior {
+    pub result: RunResult,
+    cells: Vec<Moments>,
+    d_ep: f64,
+    squares: Vec<f64>,
+    best: BestParticle,
+    hidden: Vec<f64>,
+}
+
+/// Where a counter's number is found.
+#[derive(Debug, Clone, Copy)]
+enum Held {
+    /// The same in all particles.
+    Fixed(u64),
+    /// A line of a block.
+    Line { block: u32, in_block: u32 },
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Held::Fixed(0)
+    }
+}
+
+/// Where the numbers of a row are found.
+#[derive(Debug, Default)]
+struct RowSources {
+    row: Held,
+    cells: BTreeMap<u32, Held>,
+}
+
+/// One row of a table, with all cells that are listed.
+#[derive(Debug)]
+struct SheetRow {
+    table: TableIndex,
+    parents: Vec<u32>,
+    pseudo: f64,
+    held: Held,
+    /// Child, pseudo-count, count.
+    cells: Vec<(u32, f64, Held)>,
+}
+
+/// Every row that a token may be in.
+#[derive(Debug)]
+pub struct Sheet {
+    rows: Vec<SheetRow>,
+    is_complete: bool,
+}
+
+impl Sheet {
+    /// Lists the rows of a problem.
+    pub fn new(problem: &Problem<'_>, layout: &Layout) -> Self {
+        let mut rows: BTreeMap<(TableIndex, Vec<u32>), RowSources> = BTreeMap::new();
+        let mut add = |table: TableIndex, kind: Kind, values: &[u32], held: Held| match kind {
+            Kind::Row => rows.entry((table, values.to_vec())).or_default().row = held,
+            Kind::Cell => {
+                let (parents, child) = values.split_at(values.len() - 1);
+                rows.entry((table, parents.to_vec())).or_default().cells.insert(child[0], held);
+            }
+        };
+        for ((table, kind, values), n) in &layout.certain {
+            add(*table, *kind, values, Held::Fixed(*n));
+        }
+        for counted in &layout.counted {
+            for (block, in_block, values) in layout.lines_of(counted.class) {
+                add(counted.table, counted.kind, &values, Held::Line { block, in_block });
+            }
+        }
+        let rows = rows.into_iter().map(|((table, parents), RowSources { row: held, cells })| {
+            let pseudo = problem.prior.table(table);
+            let child_size = problem.model.tables()[table.ix()].child_size;
+            let children: Vec<u32> = if child_size <= LIST_ALL_CHILDREN_UP_TO {
+                (0..child_size).collect()
+            } else {
+                cells.keys().copied().collect()
+            };
+            let cells = children.into_iter().map(|child| {
+                let held = cells.get(&child).copied().unwrap_or(Held::Fixed(0));
+                (child, pseudo.cell(&parents, child).value, held)
+            });
+            let cells = cells.collect();
+            SheetRow { table, pseudo: pseudo.row(&parents).value, held, cells, parents }
+        });
+        let n_nodes = problem.model.n_nodes();
+        let is_complete = problem.plan.patterns().iter().all(|pattern| pattern.relevant.len() == n_nodes);
+        Sheet { rows: rows.collect(), is_complete }
+    }
+}
+
+impl<W: Word> Run<'_, W> {
+    /// What this run's particles say.
+    pub fn posterior(&mut self, problem: &Problem<'_>, sheet: &Sheet, run: usize) -> RunPosterior {
+        self.bring_up_to_date();
+        let weights = self.normalised_weights();
+        let mixture = |of: &dyn Fn(usize) -> Moments| {
+            Moments::mixture(weights.iter().enumerate().map(|(particle, &weight)| (weight, of(particle))))
+        };
+        let n_tables = problem.model.tables().len();
+        let (mut cells, mut squares) = (Vec::new(), vec![0.0; n_tables]);
+        let mut d_ep = 0.0;
+        let mut ln_joint = vec![0.0; weights.len()];
+        for row in &sheet.rows {
+            let n_row = self.held(row.held);
+            for (particle, &weight) in weights.iter().enumerate() {
+                d_ep -= weight * f64::from(u8::from(n_row[particle] > 0.0));
+                ln_joint[particle] -= ln_rising(row.pseudo, n_row[particle]);
+            }
+            for &(_, pseudo, held) in &row.cells {
+                let n_cell = self.held(held);
+                cells.push(mixture(&|particle| {
+                    Moments::of_cell(pseudo + n_cell[particle], row.pseudo + n_row[particle])
+                }));
+                for (particle, &weight) in weights.iter().enumerate() {
+                    d_ep += weight * f64::from(u8::from(n_cell[particle] > 0.0));
+                    squares[row.table.ix()] += weight * n_cell[particle] * n_cell[particle];
+                    ln_joint[particle] += ln_rising(pseudo, n_cell[particle]);
+                }
+            }
+        }
+        let allocations = self.allocations(&weights);
+        let ln_pi: Vec<f64> = (0..weights.len())
+            .map(|particle| {
+                if weights[particle] > 0.0 {
+                    ln_joint[particle] - allocations.ln_factorials[particle]
+                } else {
+                    f64::NEG_INFINITY
+                }
+            })
+            .collect();
+        let best = (0..ln_pi.len()).max_by(|&a, &b| ln_pi[a].total_cmp(&ln_pi[b])).expect("at least one particle");
+        let constant = evidence(problem, Double::ZERO).map_or(0.0, |parts| parts.log_p_total)
+            + ln_factorial(problem.counts.n_tokens).value()
+            - self.ln_factorials_of_seen_records();
+        let best = BestParticle {
+            run,
+            log_joint: ln_joint[best],
+            ln_pi: ln_pi[best] + constant,
+            hidden: self.allocation_of(best),
+        };
+        RunPosterior { result: self.result().clone(), cells, d_ep, squares, best, hidden: allocations.hidden }
+    }
+}
+
+/// ln of x (x + 1) .. (x + n - 1), good enough to compare particles by.
+fn ln_rising(x: f64, n: f64) -> f64 {
+    if n == 0.0 || x == 0.0 { 0.0 } else { libm::lgamma(x + n) - libm::lgamma(x) }
+}
+
+impl SmcPosterior {
+    /// Puts runs together.
+    ///
+    /// # Errors
+    /// When the data cannot occur.
+    pub fn combine(
+        problem: &Problem<'_>,
+        layout: &Layout,
+        sheet: &Sheet,
+        runs: Vec<RunPosterior>,
+        n_particles: usize,
+    ) -> Result<Self> {
+        let results: Vec<RunResult> = runs.iter().map(|run| run.result.clone()).collect();
+        let estimate = Estimate::combine(results, n_particles, layout.records.len() == 0);
+        let exchangeable: Vec<NodeIndex> = label_classes(problem.model, problem.prior, problem.counts)
+            .into_iter()
+            .flat_map(|class| class.nodes)
+            .collect();
+        let n_runs = runs.len() as f64;
+        let share: Vec<f64> =
+            runs.iter().map(|run| (run.result.ln_p_sequence - estimate.ln_p_sequence).exp() / n_runs).collect();
+        let average = |of: &dyn Fn(&RunPosterior) -> f64| -> f64 {
+            runs.iter().zip(&share).map(|(run, share)| share * of(run)).sum()
+        };
+        let d_ep = sheet.is_complete.then(|| average(&|run| run.d_ep));
+        let n_tables = problem.model.tables().len();
+        let table_sum_of_squares =
+            sheet.is_complete.then(|| (0..n_tables).map(|table| average(&|run| run.squares[table])).collect());
+        let largest = |key: &dyn Fn(&RunPosterior) -> f64| {
+            (0..runs.len()).max_by(|&a, &b| key(&runs[a]).total_cmp(&key(&runs[b]))).expect("at least one run")
+        };
+        let from_run = (!exchangeable.is_empty()).then(|| largest(&|run| run.result.ln_p_sequence));
+        let used: Vec<(f64, &RunPosterior)> = match from_run {
+            Some(run) => vec![(1.0, &runs[run])],
+            None => share.iter().copied().zip(&runs).collect(),
+        };
+        let mut tables: Vec<TableMeans> =
+            (0..n_tables as u32).map(|table| TableMeans { table: TableIndex(table), rows: Vec::new() }).collect();
+        let mut at = 0;
+        for row in &sheet.rows {
+            let cells = row.cells.iter().zip(at..).map(|(&(child, _, _), ix)| {
+                let moments = Moments::mixture(used.iter().map(|&(share, run)| (share, run.cells[ix])));
+                CellMean { child, mean: moments.mean, sd: moments.variance.sqrt() }
+            });
+            tables[row.table.ix()].rows.push(RowMean { parents: row.parents.clone(), cells: cells.collect() });
+            at += row.cells.len();
+        }
+        let mut at = 0;
+        let hidden = (0..layout.records.len()).map(|record| {
+            let (block, number) = layout.records.source[record];
+            let nodes = layout.kernel_of(record).unseen_nodes().into_iter().map(|node| {
+                let size = problem.model.node(node).size as usize;
+                let mean = |value: usize| used.iter().map(|(share, run)| share * run.hidden[at + value]).sum();
+                let probabilities = (0..size).map(mean).collect();
+                at += size;
+                (node, probabilities)
+            });
+            RecordPosterior { block, record: number, nodes: nodes.collect() }
+        });
+        let hidden: Vec<RecordPosterior> = hidden.filter(|record| !record.nodes.is_empty()).collect();
+        let best = runs[largest(&|run| run.best.ln_pi)].best.clone();
+        Ok(SmcPosterior { estimate, tables, from_run, exchangeable, d_ep, table_sum_of_squares, best, hidden })
+    }
+}
+
+/// Allocations of all particles, record by record.
+struct Allocations {
+    /// For each particle the sum of ln n! over the cells of the full tensor.
+    ln_factorials: Vec<f64>,
+    /// For each record and unseen node the probabilities of its values.
+    hidden: Vec<f64>,
+}
+
+impl<W: Word> Run<'_, W> {
+    /// One counter in every particle.
+    fn held(&self, held: Held) -> Vec<f64> {
+        match held {
+            Held::Fixed(n) => vec![n as f64; self.n_particles()],
+            Held::Line { block, in_block } => self.line(block, in_block),
+        }
+    }
+
+    fn line(&self, block: u32, in_block: u32) -> Vec<f64> {
+        let (course, lanes) = (self.course(), self.lanes());
+        let first = course.frame.storage.first_line[block as usize];
+        if first != LISTED {
+            return lanes.line((first + in_block) as usize).map(W::real).collect();
+        }
+        let mut counts = vec![0.0; self.n_particles()];
+        let range = course.listed_start[block as usize] as usize..course.listed_start[block as usize + 1] as usize;
+        for listed in &course.listed[range] {
+            let touch = &course.kernel_at(listed.position as usize).touches[listed.touch as usize];
+            let line = course.first_state[listed.position as usize] as usize + touch.bucket;
+            for (count, state) in counts.iter_mut().zip(lanes.line(line)) {
+                *count += f64::from(u8::from(touch.offsets[state.index()] == in_block));
+            }
+        }
+        counts
+    }
+
+    fn ln_factorials_of_seen_records(&self) -> f64 {
+        // Records without unseen nodes are cells of the full tensor as they are.
+        self.course().layout.ln_factorials_of_seen
+    }
+
+    /// Goes through all records and particles once.
+    fn allocations(&self, weights: &[f64]) -> Allocations {
+        let layout = self.course().layout;
+        let positions = self.positions_of_records();
+        let mut ln_factorials = vec![0.0; weights.len()];
+        let mut hidden = Vec::new();
+        for (record, positions) in positions.iter().enumerate() {
+            let kernel = layout.kernel_of(record);
+            let nodes = kernel.unseen_nodes();
+            let sizes: Vec<usize> = nodes.iter().map(|&node| kernel.size_of(node)).collect();
+            let start = hidden.len();
+            hidden.resize(start + sizes.iter().sum::<usize>(), 0.0);
+            for (particle, &weight) in weights.iter().enumerate() {
+                let groups = self.groups(record, positions, particle);
+                for (values, n) in &groups {
+                    ln_factorials[particle] += libm::lgamma(*n as f64 + 1.0);
+                    let mut at = start;
+                    for (&value, &size) in values.iter().zip(&sizes) {
+                        hidden[at + value as usize] += weight * *n as f64 / positions.len() as f64;
+                        at += size;
+                    }
+                }
+            }
+        }
+        Allocations { ln_factorials, hidden }
+    }
+
+    /// How a record's tokens are allocated in one particle: values of the unseen nodes, and how many tokens have them.
+    fn groups(&self, record: usize, positions: &[u32], particle: usize) -> Vec<(Vec<u32>, u64)> {
+        let course = self.course();
+        let kernel = course.layout.kernel_of(record);
+        let mut groups: HashMap<Vec<u32>, u64> = HashMap::new();
+        for &position in positions {
+            let first = course.first_state[position as usize] as usize;
+            let state = |bucket: usize| self.lanes().at(first + bucket, particle).index();
+            *groups.entry(kernel.values_of_states(&state)).or_insert(0) += 1;
+        }
+        let mut groups: Vec<(Vec<u32>, u64)> = groups.into_iter().collect();
+        groups.sort_unstable();
+        groups
+    }
+
+    fn allocation_of(&self, particle: usize) -> Vec<RecordAllocation> {
+        let layout = self.course().layout;
+        let positions = self.positions_of_records();
+        let of_record = |ix: usize| {
+            let (block, record) = layout.records.source[ix];
+            RecordAllocation { block, record, groups: self.groups(ix, &positions[ix], particle) }
+        };
+        (0..layout.records.len()).map(of_record).collect()
+    }
+
+    fn positions_of_records(&self) -> Vec<Vec<u32>> {
+        let course = self.course();
+        let mut positions = vec![Vec::new(); course.layout.records.len()];
+        course.order.iter().enumerate().for_each(|(at, &record)| positions[record as usize].push(at as u32));
+        positions
+    }
+}
