@@ -134,8 +134,12 @@ pub struct Kernel {
     powers: Vec<Vec<u32>>,
     /// How many of them are cells.
     n_numerators: Vec<usize>,
+    /// For each bucket, state and term the line within the term's block.
+    offsets: Vec<Vec<u32>>,
     /// For each term its place among those of its bucket.
     place_in_bucket: Vec<usize>,
+    /// Whether some term sees the token's own earlier uses of a tied table.
+    is_tied: bool,
     /// Buckets that send their message to each bucket.
     children: Vec<Vec<usize>>,
     /// First state of each bucket among the states of all.
@@ -160,6 +164,13 @@ impl Kernel {
         for of_bucket in &terms_of {
             of_bucket.iter().enumerate().for_each(|(place, &ix)| place_in_bucket[ix] = place);
         }
+        let offsets = buckets.iter().zip(&terms_of).map(|(bucket, of)| {
+            (0..bucket.n_states).flat_map(|state| of.iter().map(move |&ix| (ix, state))).collect::<Vec<_>>()
+        });
+        let offsets = offsets
+            .map(|pairs| pairs.into_iter().map(|(ix, state): (usize, usize)| terms[ix].offsets[state]).collect())
+            .collect();
+        let is_tied = terms.iter().any(|term| !term.earlier.is_empty());
         let mut children = vec![Vec::new(); buckets.len()];
         let (mut first_state, mut first_message) = (Vec::new(), Vec::new());
         let (mut n_states, mut n_messages) = (0, 0);
@@ -180,7 +191,9 @@ impl Kernel {
             terms_of,
             powers,
             n_numerators,
+            offsets,
             place_in_bucket,
+            is_tied,
             children,
             first_state,
             first_message,
@@ -265,11 +278,15 @@ pub struct Prepared {
     bases: Vec<u32>,
     /// Blocks to be rebuilt before the lines are read: touch and block.
     pub listed: Vec<(u32, u32)>,
-    /// For each bucket, state and term the line, then what is added to it.
-    lines: Vec<u32>,
+    /// First line of each term, bucket by bucket.
+    term_bases: Vec<u32>,
+    /// What is added to the line of each term: for all states, or state by state.
     adds: Vec<f64>,
-    /// The same for each bucket: where it starts.
-    first: Vec<usize>,
+    /// For each bucket where its terms start, and where their pseudo-counts do.
+    first_term: Vec<usize>,
+    first_add: Vec<usize>,
+    /// Whether pseudo-counts are the same for all states.
+    is_even: bool,
     /// True when products could underflow, so logs are added up.
     is_guarded: bool,
     /// In a guarded kernel, ln of what is added, right even where that underflows.
@@ -283,10 +300,11 @@ impl Prepared {
         self.kernel = kernel_ix;
         self.bases.clear();
         self.listed.clear();
-        self.lines.clear();
+        self.term_bases.clear();
         self.adds.clear();
         self.ln_adds.clear();
-        self.first.clear();
+        self.first_term.clear();
+        self.first_add.clear();
         let mut scratch = storage.n_lines as u32;
         for (ix, (touch, place)) in kernel.touches.iter().zip(places).enumerate() {
             let first = storage.first_line[place.block as usize];
@@ -299,24 +317,42 @@ impl Prepared {
             }
         }
         self.is_guarded = layout.is_guarded(kernel_ix);
+        self.is_even = !(kernel.is_tied && kernel.is_exact) && layout.is_even[kernel_ix];
         for (bucket, terms) in kernel.buckets.iter().zip(&kernel.terms_of) {
-            self.first.push(self.lines.len());
-            for state in 0..bucket.n_states {
+            self.first_term.push(self.term_bases.len());
+            self.first_add.push(self.adds.len());
+            self.term_bases.extend(terms.iter().map(|&ix| self.bases[kernel.terms[ix].touch]));
+            let n_states = if self.is_even { 1 } else { bucket.n_states };
+            for state in 0..n_states {
                 for &term_ix in terms {
                     let term = &kernel.terms[term_ix];
-                    let offset = term.offsets[state];
                     let place = places[term.touch];
                     let block: &Block = &layout.blocks[place.block as usize];
-                    let pseudo = layout.pseudo(term.counted, block, (place.offset + offset) as usize);
+                    let pseudo = layout.pseudo(term.counted, block, (place.offset + term.offsets[state]) as usize);
                     let bump = if kernel.is_exact { self.n_earlier(kernel, term, state, places) } else { 0.0 };
                     let add = pseudo.value * scale + bump;
-                    self.lines.push(self.bases[term.touch] + offset);
                     self.adds.push(add);
                     if self.is_guarded {
                         self.ln_adds.push(if bump > 0.0 { add.ln() } else { pseudo.ln() + scale.ln() });
                     }
                 }
             }
+        }
+    }
+
+    /// A bucket's terms as the weighing loops want them.
+    fn terms<'p>(&'p self, kernel: &'p Kernel, bucket: usize) -> Terms<'p> {
+        let n_terms = kernel.terms_of[bucket].len();
+        let n_adds = if self.is_even { n_terms } else { n_terms * kernel.buckets[bucket].n_states };
+        let adds = self.first_add[bucket]..self.first_add[bucket] + n_adds;
+        Terms {
+            n_cells: kernel.n_numerators[bucket],
+            powers: &kernel.powers[bucket],
+            bases: &self.term_bases[self.first_term[bucket]..][..n_terms],
+            offsets: &kernel.offsets[bucket],
+            adds: &self.adds[adds.clone()],
+            ln_adds: if self.is_guarded { Some(&self.ln_adds[adds]) } else { None },
+            is_even: self.is_even,
         }
     }
 
@@ -384,21 +420,14 @@ impl<W: Word> Workspace<W> {
     pub fn weigh(&mut self, isa: Isa, kernel: &Kernel, prepared: &Prepared, counts: &[W], lanes: usize) {
         self.totals.fill(if prepared.is_guarded { 0.0 } else { 1.0 });
         for (ix, bucket) in kernel.buckets.iter().enumerate() {
-            let terms = &kernel.terms_of[ix];
-            let first = prepared.first[ix];
-            let n_entries = bucket.n_states * terms.len();
             let theta = &mut self.theta[kernel.first_state[ix] * lanes..][..bucket.n_states * lanes];
             let stands_alone = bucket.parent.is_none();
             let has_messages = !kernel.children[ix].is_empty();
             isa.run(Weigh {
                 counts,
                 lanes,
-                n_states: bucket.n_states,
-                n_numerators: kernel.n_numerators[ix],
-                powers: &kernel.powers[ix],
-                lines: &prepared.lines[first..][..n_entries],
-                adds: &prepared.adds[first..][..n_entries],
-                ln_adds: prepared.is_guarded.then(|| &prepared.ln_adds[first..][..n_entries]),
+                states: 0..bucket.n_states,
+                terms: prepared.terms(kernel, ix),
                 is_running_sum: stands_alone && !has_messages && !prepared.is_guarded,
                 theta,
             });
@@ -478,20 +507,9 @@ impl<W: Word> Workspace<W> {
         state: usize,
         out: &mut [f64],
     ) {
-        let n_terms = kernel.terms_of[0].len();
-        let at = prepared.first[0] + state * n_terms;
-        isa.run(Weigh {
-            counts,
-            lanes,
-            n_states: 1,
-            n_numerators: kernel.n_numerators[0],
-            powers: &kernel.powers[0],
-            lines: &prepared.lines[at..][..n_terms],
-            adds: &prepared.adds[at..][..n_terms],
-            ln_adds: None,
-            is_running_sum: false,
-            theta: out,
-        });
+        let mut terms = prepared.terms(kernel, 0);
+        terms.ln_adds = None;
+        isa.run(Weigh { counts, lanes, states: state..state + 1, terms, is_running_sum: false, theta: out });
     }
 
     /// Counts the lanes whose state is this one.
@@ -574,8 +592,7 @@ fn corrections<W: Word>(
     let line_of = |ix: usize, lane: usize| {
         let bucket = kernel.terms[ix].bucket;
         let state = states[bucket * lanes + lane].index();
-        let at = prepared.first[bucket] + state * kernel.terms_of[bucket].len() + kernel.place_in_bucket[ix];
-        (prepared.lines[at], prepared.adds[at])
+        prepared.terms(kernel, bucket).line_and_add(state, kernel.place_in_bucket[ix])
     };
     for (ix, term) in kernel.terms.iter().enumerate().filter(|(_, term)| !term.earlier.is_empty()) {
         for lane in 0..lanes {
@@ -620,16 +637,45 @@ impl Prepared {
     }
 }
 
+/// The terms of a bucket: lines and what is added to them.
+#[derive(Clone, Copy)]
+struct Terms<'a> {
+    n_cells: usize,
+    powers: &'a [u32],
+    bases: &'a [u32],
+    offsets: &'a [u32],
+    adds: &'a [f64],
+    /// Given for a guarded kernel: weights are then logs.
+    ln_adds: Option<&'a [f64]>,
+    is_even: bool,
+}
+
+impl<'a> Terms<'a> {
+    #[inline(always)]
+    fn add_at(&self, state: usize) -> usize {
+        if self.is_even { 0 } else { state * self.powers.len() }
+    }
+
+    #[inline(always)]
+    fn adds(&self, state: usize) -> &'a [f64] {
+        &self.adds[self.add_at(state)..][..self.powers.len()]
+    }
+
+    #[inline(always)]
+    fn line(&self, state: usize, term: usize) -> u32 {
+        self.bases[term] + self.offsets[state * self.powers.len() + term]
+    }
+
+    fn line_and_add(&self, state: usize, term: usize) -> (u32, f64) {
+        (self.line(state, term), self.adds(state)[term])
+    }
+}
+
 struct Weigh<'a, W> {
     counts: &'a [W],
     lanes: usize,
-    n_states: usize,
-    n_numerators: usize,
-    powers: &'a [u32],
-    lines: &'a [u32],
-    adds: &'a [f64],
-    /// Given for a guarded kernel: theta then holds logs.
-    ln_adds: Option<&'a [f64]>,
+    states: std::ops::Range<usize>,
+    terms: Terms<'a>,
     is_running_sum: bool,
     theta: &'a mut [f64],
 }
@@ -637,51 +683,40 @@ struct Weigh<'a, W> {
 impl<W: Word> Job for Weigh<'_, W> {
     #[inline(always)]
     fn run(self) {
-        let Weigh { counts, lanes, n_numerators, powers, lines, adds, .. } = self;
-        let n_terms = powers.len();
-        if let Some(ln_adds) = self.ln_adds {
-            return weigh_logs(counts, lanes, n_numerators, powers, lines, adds, ln_adds, self.theta);
+        let Weigh { counts, lanes, terms, .. } = self;
+        if let Some(ln_adds) = terms.ln_adds {
+            return weigh_logs(counts, lanes, self.states, terms, ln_adds, self.theta);
         }
-        let line = |number: u32| &counts[number as usize * lanes..][..lanes];
-        for state in 0..self.n_states {
-            let (before, rest) = self.theta.split_at_mut(state * lanes);
+        let powers = terms.powers;
+        for (row, state) in self.states.enumerate() {
+            let (before, rest) = self.theta.split_at_mut(row * lanes);
             let out = &mut rest[..lanes];
-            let lines = &lines[state * n_terms..][..n_terms];
-            let adds = &adds[state * n_terms..][..n_terms];
-            match (n_numerators, &powers[n_numerators..]) {
-                (1, []) => product::<W, 1, 0>([line(lines[0])], adds, None, out),
-                (2, []) => product::<W, 2, 0>([line(lines[0]), line(lines[1])], adds, None, out),
-                (3, []) => product::<W, 3, 0>([line(lines[0]), line(lines[1]), line(lines[2])], adds, None, out),
-                (1, [1]) => product::<W, 1, 1>([line(lines[0])], adds, Some(line(lines[1])), out),
-                (2, [1]) => product::<W, 2, 1>([line(lines[0]), line(lines[1])], adds, Some(line(lines[2])), out),
-                (3, [1]) => product::<W, 3, 1>(
-                    [line(lines[0]), line(lines[1]), line(lines[2])],
-                    adds,
-                    Some(line(lines[3])),
-                    out,
-                ),
-                (3, [2]) => product::<W, 3, 2>(
-                    [line(lines[0]), line(lines[1]), line(lines[2])],
-                    adds,
-                    Some(line(lines[3])),
-                    out,
-                ),
+            let adds = terms.adds(state);
+            let line = |term: usize| &counts[terms.line(state, term) as usize * lanes..][..lanes];
+            match (terms.n_cells, &powers[terms.n_cells..]) {
+                (1, []) => product::<W, 1, 0>([line(0)], adds, None, out),
+                (2, []) => product::<W, 2, 0>([line(0), line(1)], adds, None, out),
+                (3, []) => product::<W, 3, 0>([line(0), line(1), line(2)], adds, None, out),
+                (1, [1]) => product::<W, 1, 1>([line(0)], adds, Some(line(1)), out),
+                (2, [1]) => product::<W, 2, 1>([line(0), line(1)], adds, Some(line(2)), out),
+                (3, [1]) => product::<W, 3, 1>([line(0), line(1), line(2)], adds, Some(line(3)), out),
+                (3, [2]) => product::<W, 3, 2>([line(0), line(1), line(2)], adds, Some(line(3)), out),
                 _ => {
                     out.fill(1.0);
-                    for (ix, (&number, &add)) in lines.iter().zip(adds).enumerate() {
-                        for (out, held) in out.iter_mut().zip(line(number)) {
+                    for (term, &add) in adds.iter().enumerate() {
+                        for (out, held) in out.iter_mut().zip(line(term)) {
                             let factor = add + held.real();
                             let mut power = factor;
-                            for _ in 1..powers[ix] {
+                            for _ in 1..powers[term] {
                                 power *= factor;
                             }
-                            *out = if ix < n_numerators { *out * power } else { *out / power };
+                            *out = if term < terms.n_cells { *out * power } else { *out / power };
                         }
                     }
                 }
             }
-            if self.is_running_sum && state > 0 {
-                let previous = &before[(state - 1) * lanes..];
+            if self.is_running_sum && row > 0 {
+                let previous = &before[(row - 1) * lanes..];
                 out.iter_mut().zip(previous).for_each(|(out, previous)| *out += previous);
             }
         }
@@ -708,27 +743,24 @@ fn product<W: Word, const N: usize, const D: u32>(cells: [&[W]; N], adds: &[f64]
 }
 
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 fn weigh_logs<W: Word>(
     counts: &[W],
     lanes: usize,
-    n_numerators: usize,
-    powers: &[u32],
-    lines: &[u32],
-    adds: &[f64],
+    states: std::ops::Range<usize>,
+    terms: Terms<'_>,
     ln_adds: &[f64],
     theta: &mut [f64],
 ) {
-    let n_terms = powers.len();
-    for (state, out) in theta.chunks_exact_mut(lanes).enumerate() {
+    for (state, out) in states.zip(theta.chunks_exact_mut(lanes)) {
         out.fill(0.0);
-        for term in 0..n_terms {
-            let at = state * n_terms + term;
-            let line = &counts[lines[at] as usize * lanes..][..lanes];
-            let sign = if term < n_numerators { f64::from(powers[term]) } else { -f64::from(powers[term]) };
+        let adds = terms.adds(state);
+        for (term, &power) in terms.powers.iter().enumerate() {
+            let line = &counts[terms.line(state, term) as usize * lanes..][..lanes];
+            let sign = if term < terms.n_cells { f64::from(power) } else { -f64::from(power) };
+            let ln_add = ln_adds[terms.add_at(state) + term];
             for (out, held) in out.iter_mut().zip(line) {
                 let held = held.real();
-                *out += sign * if held == 0.0 { ln_adds[at] } else { (adds[at] + held).ln() };
+                *out += sign * if held == 0.0 { ln_add } else { (adds[term] + held).ln() };
             }
         }
     }

@@ -146,6 +146,8 @@ pub struct Layout {
     pub hidden_size: Option<usize>,
     /// For each class the line within a block of each value of that node.
     pub offsets_of_hidden: Vec<Vec<u32>>,
+    /// For each kernel whether every term has one pseudo-count for all its lines.
+    pub is_even: Vec<bool>,
     /// For each kernel the smallest ln that a product of its terms can have: below some bound, logs are added up.
     pub ln_smallest: Vec<f64>,
 }
@@ -230,6 +232,9 @@ impl Layout {
         for counted in &mut counted {
             counted.list_pseudo_counts(problem, &classes[counted.class]);
         }
+        let is_even =
+            |kernel: &Kernel| kernel.terms.iter().all(|term| matches!(counted[term.counted].pseudo, Pseudo::Even(_)));
+        let is_even = kernels.iter().map(is_even).collect();
         let ln_smallest = kernels.iter().map(|kernel| ln_smallest(kernel, &counted, n_tokens)).collect();
         let (hidden_size, offsets_of_hidden) = single_hidden(problem, &kernels, classes.len());
         Ok(Layout {
@@ -245,6 +250,7 @@ impl Layout {
             ln_factorials_of_seen,
             hidden_size,
             offsets_of_hidden,
+            is_even,
             ln_smallest,
         })
     }

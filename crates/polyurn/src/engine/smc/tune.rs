@@ -52,9 +52,9 @@ const LEAST_HEAT: f64 = 1.5;
 /// Particles and runs of a pilot, and its Gibbs updates of every token before and during cooling.
 const PILOT_PARTICLES: usize = 32;
 const PILOT_RUNS: u64 = 4;
-const PILOT_REJUVENATION: u32 = 12;
+const PILOT_REJUVENATION: u32 = 8;
 /// Seconds of one core for one run, unless asked otherwise.
-const SECONDS_PER_RUN: f64 = 0.3;
+const SECONDS_PER_RUN: f64 = 0.22;
 /// Particles, at least and at most.
 const PARTICLES: (usize, usize) = (64, 8192);
 /// Seconds for one term of one state of one token in one particle, measured; for forecasts only.
