@@ -32,6 +32,43 @@ const MTX: &[&str] = &["score", "--model", "i -> j", "--data", "d.mtx"];
 const FILE: &[&str] = &["score", "--model", "m.json", "--data", "m.json", "--format", "csv"];
 
 const ALL: &[Bad] = &[
+    // Flags of the particle engines.
+    model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--particles", "0"], &["--particles", "0"]),
+    model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--particles", "many"], &["--particles", "many"]),
+    model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--runs", "0"], &["--runs", "0"]),
+    model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--ess", "1.5"], &["--ess", "1.5", "always"]),
+    model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--ess", "0"], &["--ess", "never"]),
+    model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--heat", "0.5"], &["--heat", "0.5"]),
+    model(
+        &["score", "--model", "k[2] -> i j", "--data", "d.csv", "--heat", "1", "--cooling", "5"],
+        &["--cooling", "--heat"],
+    ),
+    model(
+        &["score", "--model", "k[2] -> i j", "--data", "d.csv", "--order", "sorted"],
+        &["--order", "sorted", "by:NODE"],
+    ),
+    model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--order", "by:q"], &["--order", "`q`"]),
+    model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--resample", "fair"], &["fair", "systematic"]),
+    model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--kernel", "gpu"], &["gpu", "scalar"]),
+    model(
+        &["score", "--model", "k[2] -> i j", "--data", "d.csv", "--method", "exact", "--particles", "5"],
+        &["--particles", "exact"],
+    ),
+    model(
+        &["score", "--model", "k[2] -> i j", "--data", "d.csv", "--method", "sis", "--ess", "0.5"],
+        &["--ess", "sis"],
+    ),
+    model(
+        &["score", "--model", "k[2] -> i j", "--data", "d.csv", "--method", "naive", "--runs", "3"],
+        &["--runs", "naive"],
+    ),
+    model(&["fit", "--model", "k[2] -> i j", "--data", "d.csv", "--method", "exact", "--hidden"], &["--hidden", "smc"]),
+    data(
+        "d.csv",
+        b"i,j\n0,0\n0,\n",
+        &["score", "--model", "k[2] -> i j", "--data", "d.csv", "--method", "naive"],
+        &["naive", "same nodes"],
+    ),
     // Model text.
     model(&["score", "--model", "", "--data", "d.csv"], &["model"]),
     model(&["score", "--model", "i ->", "--data", "d.csv"], &["^"]),

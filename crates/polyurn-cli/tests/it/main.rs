@@ -5,4 +5,5 @@ mod bad_input;
 mod commands;
 mod contract;
 mod faults;
+mod particles;
 mod support;

@@ -12,6 +12,7 @@ mod plan_brute_force;
 mod presets;
 mod reversal;
 mod smc_engine;
+mod smc_errors;
 mod smc_support;
 mod smc_unbiased;
 mod support;

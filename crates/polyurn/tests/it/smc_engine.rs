@@ -62,12 +62,13 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// Plain; with moves, resampled after every token; cooled.
-fn paths() -> [Path; 3] {
+/// Plain; with moves, resampled after every token; cooled; with moves of whole groups.
+fn paths() -> [Path; 4] {
     [
-        path_of((0, 1.0, 0)),
-        Path { when: When::Always, scheme: Scheme::Residual, ..path_of((2, 1.0, 0)) },
-        Path { scheme: Scheme::Multinomial, ..path_of((1, 5.0, 2)) },
+        path_of((0, 1.0, 0, 0)),
+        Path { when: When::Always, scheme: Scheme::Residual, ..path_of((2, 1.0, 0, 0)) },
+        Path { scheme: Scheme::Multinomial, ..path_of((1, 5.0, 2, 0)) },
+        path_of((0, 2.0, 2, 2)),
     ]
 }
 
@@ -129,7 +130,7 @@ fn lines_that_are_not_kept_give_the_same_bytes() {
     let tied = Subject::new("tied", "k[40] -> i j; i ~ j", &text, settings(30.0));
     let kept = (n_labels * n_components * particles * 2) as u64;
     for subject in [subject, tied] {
-        for path in [path_of((1, 1.0, 0)), path_of((0, 3.0, 2))] {
+        for path in [path_of((1, 1.0, 0, 0)), path_of((0, 3.0, 2, 0)), path_of((0, 1.0, 0, 1))] {
             let found = |max_memory: u64| {
                 let smc = Smc { particles, path: path.clone(), max_memory, ..Default::default() };
                 let estimate = subject.with(|problem| smc.ln_p_sequence(problem, Seed(3), &mut Control::default()));
@@ -211,7 +212,7 @@ impl Watched {
 /// Takes a few seconds if nobody stops it: runs of some milliseconds each.
 fn long_job(threads: usize) -> (Binding, Smc) {
     let binding = bound("k[6] -> i j", &csv(&data(908, &[("i", 12), ("j", 9)], 150)));
-    (binding, Smc { particles: 64, runs: 100, path: path_of((6, 1.0, 0)), threads, ..Default::default() })
+    (binding, Smc { particles: 64, runs: 100, path: path_of((6, 1.0, 0, 0)), threads, ..Default::default() })
 }
 
 #[test]
@@ -264,7 +265,7 @@ fn a_checkpoint_is_taken_up_and_ends_with_the_same_bytes() {
         // Another seed, other settings or another prior do not take it up.
         let mut control = watched.control(2.0);
         assert!(matches!(smc.ln_p_sequence(problem, Seed(2), &mut control), Err(Error::Checkpoint(_))));
-        let other = Smc { path: path_of((5, 1.0, 0)), ..smc.clone() };
+        let other = Smc { path: path_of((5, 1.0, 0, 0)), ..smc.clone() };
         assert!(matches!(other.ln_p_sequence(problem, Seed(1), &mut control), Err(Error::Checkpoint(_))));
         with_problem(&binding, &settings(2.1), |problem| {
             assert!(matches!(smc.ln_p_sequence(problem, Seed(1), &mut control), Err(Error::Checkpoint(_))));

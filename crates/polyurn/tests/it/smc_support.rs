@@ -25,12 +25,15 @@ const CERTAIN: f64 = 1e-9;
 pub const SCHEMES: [Scheme; 4] = [Scheme::Systematic, Scheme::Stratified, Scheme::Residual, Scheme::Multinomial];
 pub const WHENS: [When; 3] = [When::Always, When::Never, When::EssBelow(0.6)];
 
-/// No moves; moves; moves, and pseudo-counts that start larger and are cooled down.
-pub const MOVES: [(u32, f64, u32); 3] = [(0, 1.0, 0), (3, 1.0, 0), (2, 4.0, 3)];
+/// Moves of single tokens, heat, steps of cooling, moves of whole groups.
+pub type Moves = (u32, f64, u32, u32);
 
-pub fn path_of(moves: (u32, f64, u32)) -> Path {
-    let (rejuvenation, start_scale, n_cooling) = moves;
-    Path { rejuvenation, start_scale, n_cooling, ..Default::default() }
+/// No moves; moves; moves, and pseudo-counts that start larger and are cooled down; the same with moves of whole groups.
+pub const MOVES: [Moves; 4] = [(0, 1.0, 0, 0), (3, 1.0, 0, 0), (2, 4.0, 3, 0), (1, 3.0, 2, 2)];
+
+pub fn path_of(moves: Moves) -> Path {
+    let (rejuvenation, start_scale, n_cooling, n_reallocations) = moves;
+    Path { rejuvenation, start_scale, n_cooling, n_reallocations, ..Default::default() }
 }
 
 /// Builds a problem and hands it over.
@@ -145,9 +148,16 @@ pub fn check(what: &str, n: u64, mut sample: impl FnMut(u64, u64) -> Sample) -> 
     second.worst()
 }
 
-/// The mean of Z-hat / Z is 1.
+/// Largest standard deviation of Z-hat / Z. Settings are chosen so that it is well below. An error that shows in rare runs
+/// alone, but there by orders of magnitude, would hide from a z-score: it makes its own standard error.
+const LARGEST_SD: f64 = 1.0;
+
+/// The mean of Z-hat / Z is 1, and no run is far off.
 #[track_caller]
 pub fn check_unbiased(subject: &Subject, want: f64, smc: &Smc, n: u64, seed: u64) -> f64 {
     let what = format!("{} {} particles {:?}", subject.name, smc.particles, smc.path);
-    check(&what, n, |n, part| Sample::of_ratios(&subject.logs(smc, n, 2 * seed + part), want))
+    check(&what, n, |n, part| {
+        let sample = Sample::of_ratios(&subject.logs(smc, n, 2 * seed + part), want);
+        if sample.sd < LARGEST_SD { sample } else { Sample { z: f64::INFINITY, ..sample } }
+    })
 }

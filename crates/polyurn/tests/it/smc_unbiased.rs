@@ -117,9 +117,9 @@ fn estimates_of_the_cases_have_the_exact_mean_for_all_settings() {
 fn three_paths(subject: &Subject) -> [Path; 3] {
     let by_node = subject.seen_node().map_or(Order::Random, Order::By);
     [
-        path_of((0, 1.0, 0)),
-        Path { when: When::Always, scheme: Scheme::Multinomial, ..path_of((3, 1.0, 0)) },
-        Path { when: When::EssBelow(0.7), scheme: Scheme::Stratified, order: by_node, ..path_of((1, 4.0, 3)) },
+        path_of((0, 1.0, 0, 0)),
+        Path { when: When::Always, scheme: Scheme::Multinomial, ..path_of((3, 1.0, 0, 0)) },
+        Path { when: When::EssBelow(0.7), scheme: Scheme::Stratified, order: by_node, ..path_of((1, 4.0, 3, 0)) },
     ]
 }
 
@@ -170,6 +170,9 @@ fn tied_chains_too_long_for_joint_states_are_corrected_by_a_weight() {
     let columns: String = (0..13).map(|column| format!("c{column},")).collect();
     let data = format!("{columns}count\n0,0,1,0,1,1,1,0,0,1,0,0,0,1\n");
     check_three_paths(&Subject::new("one long token", "hmm(2,tied)", &data, settings(9.0)), 40, N_RUNS);
+    // Two tokens: the second one's draws also see counts of the first.
+    let data = data + "0,1,1,0,0,1,1,0,1,1,0,0,0,1\n";
+    check_three_paths(&Subject::new("two long tokens", "hmm(2,tied)", &data, settings(9.0)), 40, 500);
 }
 
 #[test]
@@ -229,6 +232,44 @@ fn products_that_underflow_are_added_up_as_logs() {
     let subject = Subject::new("tiny a", "lca(2)", &two_kinds(60, &[60, 57, 0]), settings(1e-8));
     assert!(subject.exact() > -200.0 && subject.exact() < -100.0);
     check_three_paths(&subject, 30, N_RUNS);
+}
+
+#[test]
+fn whole_groups_are_moved_without_bias() {
+    // Ten tokens: groups are moved after the fourth and the eighth.
+    let data = "i,j,count\n0,1,3\n1,0,2\n1,2,3\n0,0,1\n2,1,1\n";
+    let matrix = Subject::new("matrix", "k[3] -> i j", data, settings(1.6));
+    let tied = Subject::new("tied matrix", "k[3] -> i j; i ~ j", data, settings(1.4));
+    // A prior that is not the same for all components: their labels cannot be exchanged.
+    let free = tables(
+        [
+            ("k".to_owned(), vec![vec![0.4, 1.6]]),
+            ("i".to_owned(), vec![vec![0.7, 0.2, 1.3], vec![2.0, 0.5, 0.1]]),
+            ("j".to_owned(), vec![vec![0.2, 0.9, 0.3], vec![0.8, 0.1, 0.6]]),
+        ]
+        .into(),
+    );
+    let uneven = Subject::new("uneven", "k[2] -> i[3] j[3]", data, free);
+    for subject in [matrix, tied, uneven] {
+        let want = subject.exact();
+        for (seed, when) in (1..).zip(WHENS) {
+            let path = Path { when, ..path_of((0, 1.0, 0, 5)) };
+            check_unbiased(&subject, want, &Smc { particles: 20, path, ..Default::default() }, N_RUNS, seed);
+        }
+    }
+}
+
+#[test]
+fn moves_do_not_depend_on_the_weights() {
+    // With few particles, many moves and a decision to resample at nearly every other token, moves that came only with a
+    // resampling would be off by three percent: the particles that are moved would be those with uneven weights.
+    let data = "x,y,z,count\n0,0,0,2\n1,1,1,2\n0,1,1,1\n1,0,0,1\n";
+    let subject = Subject::new("few particles", "lca(2)", data, settings(0.3));
+    let want = subject.exact();
+    for (seed, order) in [(1, Order::Given), (2, Order::Random)] {
+        let path = Path { order, when: When::EssBelow(0.95), ..path_of((12, 1.0, 0, 0)) };
+        check_unbiased(&subject, want, &Smc { particles: 5, path, ..Default::default() }, 2 * N_RUNS, seed);
+    }
 }
 
 #[test]

@@ -169,7 +169,7 @@ impl<W: Word> Lanes<W> {
         } else {
             let shards = &self.shards;
             let gather_shard = |(ix, out): (usize, &mut Gathered<W>)| {
-                out.lines.clear();
+                out.n_used = 0;
                 for range in &ranges {
                     let map = &genealogy.map_from(range.generation)[ix * lanes..][..lanes];
                     let sources = map[0] as usize..map[lanes - 1] as usize + 1;
@@ -232,7 +232,9 @@ impl<W: Word> Lanes<W> {
 /// Lines of one shard while they are brought up to date.
 #[derive(Debug)]
 struct Gathered<W> {
+    /// Gathered lines, one after another; the rest is left from before.
     lines: Vec<W>,
+    n_used: usize,
     plan: Gather,
     /// The part of a line that the shard's particles descend from, and room to load whole registers.
     window: Vec<W>,
@@ -240,7 +242,12 @@ struct Gathered<W> {
 
 impl<W: Word> Gathered<W> {
     fn new(n_slots: usize) -> Self {
-        Gathered { lines: Vec::new(), plan: Gather::default(), window: vec![W::default(); n_slots + GATHER_PADDING] }
+        Gathered {
+            lines: Vec::new(),
+            n_used: 0,
+            plan: Gather::default(),
+            window: vec![W::default(); n_slots + GATHER_PADDING],
+        }
     }
 
     /// Gathers one line from these slots, as planned.
@@ -253,8 +260,11 @@ impl<W: Word> Gathered<W> {
             self.window[slot - sources.start..][..n].copy_from_slice(part);
             slot += n;
         }
-        let start = self.lines.len();
-        self.lines.resize(start + lanes, W::default());
-        W::gather(isa, &self.plan, 0, &self.window, &mut self.lines[start..]);
+        let end = self.n_used + lanes;
+        if self.lines.len() < end {
+            self.lines.resize(end, W::default());
+        }
+        W::gather(isa, &self.plan, 0, &self.window, &mut self.lines[self.n_used..end]);
+        self.n_used = end;
     }
 }

@@ -141,8 +141,8 @@ impl Prepared<'_, '_> {
         Ok(estimate)
     }
 
-    /// Estimates of ln p(sequence) of runs with these numbers, without checkpoints: somebody else's may be waiting.
-    fn pilot(&self, first: u64, seed: Seed, control: &mut Control<'_>) -> Result<Vec<f64>> {
+    /// Runs with these numbers, without checkpoints: somebody else's may be waiting.
+    fn pilot(&self, first: u64, seed: Seed, control: &mut Control<'_>) -> Result<Vec<RunResult>> {
         let done = replicates(self.smc.runs, Stage::Pilot, self.smc.threads, control, |replicate, tick| {
             if self.frame.is_narrow() {
                 self.one_run::<u16>(seed, first + replicate, tick)
@@ -150,7 +150,7 @@ impl Prepared<'_, '_> {
                 self.one_run::<u32>(seed, first + replicate, tick)
             }
         })?;
-        Ok(done.finished.iter().map(|run| run.ln_p_sequence).collect())
+        Ok(done.finished)
     }
 
     fn posterior(&self, seed: Seed, control: &mut Control<'_>) -> Result<SmcPosterior> {

@@ -10,7 +10,7 @@ use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::error::Result;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a user asked for; everything else is chosen.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,23 +70,30 @@ impl Wish {
     /// When the problem is too large for particles, or the pilots were stopped.
     pub fn settle(&self, problem: &Problem<'_>, crew: Crew, seed: Seed, control: &mut Control<'_>) -> Result<Smc> {
         let Crew { isa, threads, max_memory } = crew;
+        let start = Instant::now();
         let layout = Layout::new(problem)?;
         let runs = self.runs.unwrap_or(RUNS);
         let mut rejuvenation = self.rejuvenation.unwrap_or(REJUVENATION);
-        let heat = match self.heat {
-            Some(heat) => heat,
-            None if rejuvenation == 0 || layout.records.len() == 0 => 1.0,
+        let pilots = match self.heat {
+            Some(heat) => Pilots { heat, seconds_per_update: 0.0 },
+            None if rejuvenation == 0 || layout.records.len() == 0 => Pilots { heat: 1.0, seconds_per_update: 0.0 },
             None => self.choose_heat(problem, &layout, crew, seed, control)?,
         };
+        let heat = pilots.heat;
         let mut n_cooling = self.n_cooling.unwrap_or(rejuvenation.max(1));
         let seconds = match self.time_limit {
             Some(limit) => {
                 let at_once = (threads as f64).min(runs as f64).max(1.0);
-                limit.as_secs_f64() * SHARE_OF_LIMIT * at_once / runs as f64
+                limit.saturating_sub(start.elapsed()).as_secs_f64() * SHARE_OF_LIMIT * at_once / runs as f64
             }
             None => SECONDS_PER_RUN,
         };
-        let seconds_per_pass = seconds_per_pass(&layout).max(1e-9);
+        let mut seconds_per_pass = seconds_per_pass(&layout).max(1e-9);
+        if self.time_limit.is_some() {
+            // A machine slower than ours shows in its pilots.
+            let n_tokens: u64 = layout.records.count.iter().sum();
+            seconds_per_pass = seconds_per_pass.max(pilots.seconds_per_update * n_tokens as f64);
+        }
         let n_passes = |rejuvenation: u32, n_cooling: u32| {
             f64::from(1 + rejuvenation) + if heat == 1.0 { 0.0 } else { f64::from(n_cooling) }
         };
@@ -124,13 +131,15 @@ impl Wish {
         crew: Crew,
         seed: Seed,
         control: &mut Control<'_>,
-    ) -> Result<f64> {
+    ) -> Result<Pilots> {
         let to_one = heat_to_one(layout);
         let heats = START_PSEUDO_COUNTS.iter().map(|start| (start * to_one).min(LARGEST_HEAT));
         let heats: Vec<f64> = [1.0].into_iter().chain(heats.filter(|&heat| heat >= LEAST_HEAT)).collect();
         if heats.len() == 1 {
-            return Ok(1.0);
+            return Ok(Pilots { heat: 1.0, seconds_per_update: 0.0 });
         }
+        let start = Instant::now();
+        let mut n_updates = 0;
         let mut best = (f64::NEG_INFINITY, 1.0);
         for (ix, &heat) in heats.iter().enumerate() {
             let path = Path {
@@ -143,14 +152,24 @@ impl Wish {
             let Crew { isa, threads, max_memory } = crew;
             let pilot = Smc { particles: PILOT_PARTICLES, runs: PILOT_RUNS, path, isa, threads, max_memory };
             let first = PILOTS + ix as u64 * PILOT_RUNS;
-            let logs = pilot.prepare(problem)?.pilot(first, seed, control)?;
-            let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+            let runs = pilot.prepare(problem)?.pilot(first, seed, control)?;
+            n_updates += runs.iter().map(|run| run.n_updates).sum::<u64>();
+            let mean = runs.iter().map(|run| run.ln_p_sequence).sum::<f64>() / runs.len() as f64;
             if mean > best.0 {
                 best = (mean, heat);
             }
         }
-        Ok(best.1)
+        // Pilots have few particles, so each of their updates costs about twice as much; threads share them out.
+        let at_once = (crew.threads as f64).min(PILOT_RUNS as f64);
+        let seconds_per_update = start.elapsed().as_secs_f64() * at_once / (n_updates.max(1) as f64) / 2.0;
+        Ok(Pilots { heat: best.1, seconds_per_update })
     }
+}
+
+/// What pilots found.
+struct Pilots {
+    heat: f64,
+    seconds_per_update: f64,
 }
 
 /// Runs from this number on are pilots: their random numbers are nobody else's.

@@ -1,0 +1,253 @@
+//! The particle engines as a process: answers, flags, refusals, time limits, signals.
+
+use crate::support::Folder;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+const TOY: &str = "i,j,count\n0,0,2\n0,1,1\n0,2,1\n1,2,1\n1,3,2\n2,2,1\n2,3,1\n";
+
+fn toy() -> Folder {
+    let folder = Folder::new();
+    folder.write("toy.csv", TOY);
+    folder
+}
+
+/// 400 tokens in a 20 x 20 table: far beyond the exact engine.
+fn table() -> Folder {
+    let folder = Folder::new();
+    let rows: String = (0..400).map(|n| format!("{},{}\n", (n * n) % 19, (n * 7 + n / 20) % 20)).collect();
+    folder.write("table.csv", format!("i,j\n{rows}"));
+    folder
+}
+
+const SCORE: [&str; 5] = ["score", "--model", "k[3] -> i j", "--data", "toy.csv"];
+
+fn warns(result: &Value, kind: &str) -> bool {
+    result["warnings"].as_array().unwrap().iter().any(|warning| warning["kind"] == kind)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+#[test]
+fn smc_and_sis_and_naive_agree_with_exact_within_their_errors() {
+    let folder = toy();
+    let exact = number(&folder.json(&[&SCORE[..], &["--method", "exact"]].concat())["log_marginal"]);
+    for (method, more) in
+        [("smc", &["--particles", "512"][..]), ("sis", &["--particles", "2000"]), ("smc", &["--rejuvenate", "0"])]
+    {
+        let args = [&SCORE[..], &["--method", method, "--seed", "5", "--runs", "8"], more].concat();
+        let score = folder.json(&args);
+        let error = number(&score["std_error"]);
+        // Eight runs: a t-distribution with 7 degrees of freedom, |t| <= 7.9 has the level of |z| <= 4.5 within a factor.
+        assert!((number(&score["log_marginal"]) - exact).abs() <= 7.9 * error, "{method} {more:?}: {score}");
+        assert!(error > 0.0 && error < 0.2, "{method}: {error}");
+        assert_eq!(score["bound"], "estimate");
+        assert_eq!(score["run_log_marginals"].as_array().unwrap().len(), 8);
+    }
+    let folder = Folder::new();
+    folder.write("toy.csv", "i,j,count\n0,0,2\n1,1,1\n");
+    let exact = number(&folder.json(&[&SCORE[..], &["--method", "exact"]].concat())["log_marginal"]);
+    let score = folder.json(&[&SCORE[..], &["--method", "naive", "--particles", "4000", "--seed", "2"]].concat());
+    assert!((number(&score["log_marginal"]) - exact).abs() <= 4.5 * number(&score["std_error"]), "{score}");
+    assert!(score["hits"].as_u64().unwrap() > 50, "{score}");
+}
+
+#[test]
+fn json_of_an_estimate_has_every_field_of_the_contract() {
+    let folder = toy();
+    let score = folder.json(&[&SCORE[..], &["--method", "smc", "--seed", "1", "--particles", "64"]].concat());
+    let fields = "log_marginal log_p_total log_arrangements log_p_sequence std_error bound method why particles runs \
+                  run_log_marginals seed seconds kernel ess_min tokens records warnings version rejuvenate heat cooling \
+                  split_merge order resample ess error_from updates resamplings ancestors ess_trace resampled_at";
+    for field in fields.split_whitespace() {
+        assert!(!score[field].is_null(), "{field} is missing: {score}");
+    }
+    let parts = ["log_p_total", "log_arrangements", "log_p_sequence"].map(|part| number(&score[part]));
+    assert!((parts.iter().sum::<f64>() - number(&score["log_marginal"])).abs() < 1e-9);
+    let runs: Vec<f64> = score["run_log_marginals"].as_array().unwrap().iter().map(number).collect();
+    let largest = runs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mean = runs.iter().map(|ln| (ln - largest).exp()).sum::<f64>() / runs.len() as f64;
+    assert!((largest + mean.ln() - number(&score["log_marginal"])).abs() < 1e-9, "ln of the mean of the runs");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_whatever_the_threads_and_the_kernel() {
+    let folder = table();
+    let base = ["score", "--model", "k[3] -> i j", "--data", "table.csv", "--seed", "3", "--particles", "300"];
+    let strip = |more: &[&str]| {
+        let mut score = folder.json(&[&base[..], more].concat());
+        score["seconds"] = 0.into();
+        score["kernel"] = Value::Null;
+        score
+    };
+    let first = strip(&["--threads", "1", "--kernel", "scalar"]);
+    for more in [&["--threads", "2"][..], &["--threads", "4", "--kernel", "auto"], &["--threads", "8"]] {
+        assert_eq!(strip(more), first, "{more:?}");
+    }
+    let another = folder.json(&[&base[..4], &["table.csv", "--seed", "4", "--particles", "300"]].concat());
+    assert_ne!(another["log_marginal"], first["log_marginal"]);
+}
+
+#[test]
+fn sizes_that_a_time_limit_chose_repeat_the_bytes() {
+    let folder = table();
+    let base = ["score", "--model", "k[2] -> i j", "--data", "table.csv", "--seed", "3", "--method", "smc"];
+    let chosen = folder.json(&[&base[..], &["--time-limit", "2s"]].concat());
+    let text = |field: &str| chosen[field].to_string();
+    let (particles, runs, moves) = (text("particles"), text("runs"), text("rejuvenate"));
+    let (heat, cooling) = (text("heat"), text("cooling"));
+    let mut sizes = vec!["--particles", &particles, "--runs", &runs, "--rejuvenate", &moves, "--heat", &heat];
+    if chosen["heat"] != 1.0 {
+        sizes.extend(["--cooling", &cooling]);
+    }
+    let again = folder.json(&[&base[..], &sizes].concat());
+    if !warns(&chosen, "time_up") {
+        assert_eq!(again["run_log_marginals"], chosen["run_log_marginals"]);
+    }
+}
+
+#[test]
+fn auto_is_exact_where_that_is_cheap_and_says_why_not_elsewhere() {
+    assert_eq!(toy().json(&SCORE)["method"], "exact");
+    let score = table().json(&["score", "--model", "k[4] -> i j", "--data", "table.csv", "--seed", "1"]);
+    assert_eq!(score["method"], "smc");
+    assert!(score["why"].as_str().unwrap().contains("exact"), "{score}");
+    let asked = toy().json(&[&SCORE[..], &["--particles", "50", "--seed", "1"]].concat());
+    assert_eq!(asked["method"], "smc", "flags of particles are never ignored");
+}
+
+#[test]
+fn a_time_limit_answers_with_the_runs_that_are_finished() {
+    let folder = table();
+    let start = Instant::now();
+    let base = ["score", "--model", "k[3] -> i j", "--data", "table.csv", "--seed", "3", "--heat", "1"];
+    let many = ["--particles", "64", "--runs", "100000", "--time-limit", "700ms"];
+    let score = folder.json(&[&base[..], &many].concat());
+    assert!(start.elapsed() < Duration::from_secs(5));
+    let n_runs = score["runs"].as_u64().unwrap();
+    assert!((1..100_000).contains(&n_runs), "{n_runs}");
+    assert!(warns(&score, "time_up"), "{}", score["warnings"]);
+    let too_long = ["--particles", "200000", "--rejuvenate", "500", "--runs", "1", "--time-limit", "300ms"];
+    let (code, error) = folder.fails(&[&base[..], &too_long].concat());
+    assert!(code == 1 && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn particles_beyond_memory_are_refused_with_the_figure_before_anything_is_allocated() {
+    let folder = table();
+    let start = Instant::now();
+    let base = ["score", "--model", "k[3] -> i j", "--data", "table.csv", "--method", "smc"];
+    let (code, error) = folder.fails(&[&base[..], &["--particles", "4000000000"]].concat());
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("GB") && error.contains("--particles") && error.lines().count() == 1, "{error}");
+    assert!(start.elapsed() < Duration::from_secs(5));
+    let small = ["--particles", "2000", "--max-memory", "100k"];
+    assert_eq!(folder.fails(&[&base[..], &small].concat()).0, 1);
+}
+
+#[test]
+fn a_signal_stops_particles_within_a_second() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let folder = table();
+        let base = ["score", "--model", "k[3] -> i j", "--data", "table.csv", "--method", "smc", "-o", "out.json"];
+        let args = [&base[..], &["--particles", "100000", "--runs", "50", "--heat", "1"]].concat();
+        let mut child = folder.command(&args).stderr(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let start = Instant::now();
+        let status = child.wait().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(3), "it took {:?}", start.elapsed());
+        assert_eq!(status.code(), Some(code));
+        assert_eq!(folder.names(), ["table.csv"], "nothing is left behind");
+    }
+}
+
+#[test]
+fn a_stopped_job_goes_on_from_its_checkpoint() {
+    let folder = table();
+    let base = ["score", "--model", "k[3] -> i j", "--data", "table.csv", "--method", "smc", "--seed", "1"];
+    let sizes = ["--particles", "64", "--runs", "40", "--rejuvenate", "5", "--heat", "1"];
+    let checkpoint = ["--checkpoint", "run.ck", "--checkpoint-every", "1ms"];
+    let whole = folder.json(&[&base[..], &sizes].concat());
+    let cut = folder.json(&[&base[..], &sizes, &checkpoint, &["--time-limit", "250ms"]].concat());
+    if cut["runs"].as_u64().unwrap() < 40 {
+        // A cut job has answered, so its checkpoint is removed like that of any finished one; a killed one leaves it.
+        assert!(warns(&cut, "time_up"), "{}", cut["warnings"]);
+    }
+    let mut child = folder
+        .command(&[&base[..], &sizes, &checkpoint, &["-o", "out.json", "--threads", "1"]].concat())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    child.wait().unwrap();
+    let again = folder.json(&[&base[..], &sizes, &checkpoint].concat());
+    assert_eq!(again["run_log_marginals"], whole["run_log_marginals"]);
+    assert!(!folder.names().contains(&"run.ck".to_owned()), "a finished job removes its checkpoint");
+}
+
+#[test]
+fn fit_by_particles_agrees_with_the_exact_posterior() {
+    let folder = toy();
+    let base = ["fit", "--model", "k[2] -> i j", "--data", "toy.csv", "--method"];
+    let exact = folder.json(&[&base[..], &["exact"]].concat());
+    let smc = ["smc", "--seed", "4", "--particles", "4096", "--runs", "8", "--hidden"];
+    let fit = folder.json(&[&base[..], &smc].concat());
+    // d_EP has a posterior spread of about 1, so its mean over 8 x 4096 particles is within a few hundredths.
+    let d_ep = |fit: &Value| number(&fit["posterior"]["d_ep"]);
+    assert!((d_ep(&fit) - d_ep(&exact)).abs() < 0.04, "{} {}", d_ep(&fit), d_ep(&exact));
+    for table in ["i", "j", "k"] {
+        let squares = |fit: &Value| number(&fit["posterior"]["table_sum_of_squares"][table]);
+        let relative = squares(&fit) / squares(&exact) - 1.0;
+        assert!(relative.abs() < 0.02, "{table}: {relative}");
+    }
+    let hidden = fit["hidden"].as_array().unwrap();
+    assert_eq!(hidden.len(), 7);
+    for record in hidden {
+        let sum: f64 = record["hidden"]["k"].as_array().unwrap().iter().map(number).sum();
+        assert!((sum - 1.0).abs() < 1e-9);
+    }
+    let allocated: u64 = fit["best"]["hidden"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|record| record["allocation"].as_array().unwrap())
+        .map(|group| group["count"].as_u64().unwrap())
+        .sum();
+    assert_eq!(allocated, 9);
+    assert!(warns(&fit, "labels_of_one_run"), "{}", fit["warnings"]);
+}
+
+#[test]
+fn the_best_allocation_is_the_most_probable_tensor_of_the_list() {
+    let folder = toy();
+    let data = ["--model", "k[2] -> i j", "--data", "toy.csv"];
+    let fit = folder.json(&[&["fit", "--method", "smc", "--seed", "4", "--particles", "2048"][..], &data].concat());
+    let list = folder.json(&[&["enumerate"][..], &data].concat());
+    let largest = list["tensors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tensor| number(&tensor["log_pi"]))
+        .fold(f64::NEG_INFINITY, f64::max);
+    assert!((number(&fit["best"]["ln_pi"]) - largest).abs() < 1e-8, "{} {largest}", fit["best"]["ln_pi"]);
+}
+
+#[test]
+fn unknown_cells_are_estimated_with_their_error() {
+    let folder = Folder::new();
+    folder.write("toy.csv", "i,j,count\n0,0,3\n0,1,1\n1,1,?\n1,0,2\n");
+    let base = ["score", "--model", "k[2] -> i j", "--data", "toy.csv", "--a", "4", "--b", "1", "--method"];
+    let exact = folder.json(&[&base[..], &["exact"]].concat());
+    let smc = folder.json(&[&base[..], &["smc", "--seed", "1", "--runs", "8", "--particles", "1024"]].concat());
+    let error = number(&smc["std_error"]);
+    assert!((number(&smc["log_marginal"]) - number(&exact["log_marginal"])).abs() < 7.9 * error, "{error}");
+    for (got, want) in smc["totals"].as_array().unwrap().iter().zip(exact["totals"].as_array().unwrap()).take(12) {
+        assert_eq!(got["tokens"], want["tokens"]);
+        let difference = number(&got["log_joint"]) - number(&want["log_joint"]);
+        assert!(difference.abs() < 0.1, "{got} {want}");
+    }
+}
