@@ -2,7 +2,7 @@
 CARGO ?= cargo
 VENV := target/venv
 
-.PHONY: test test-long mutants lint bench doc
+.PHONY: test test-long mutants lint bench bench-trials doc
 
 test:
 	$(CARGO) test --workspace --all-targets
@@ -26,6 +26,10 @@ bench: $(VENV)/bin/python
 	$(CARGO) run --release -p polyurn-bench --bin exact
 	$(CARGO) run --release -p polyurn-bench --bin read
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin smc
+
+# What the settings of sequential Monte Carlo are worth: the tables of docs/smc.md, about seven minutes.
+bench-trials:
+	$(CARGO) run --release -p polyurn-bench --bin smc_trials
 
 # A virtual environment with what the benchmarks compare against.
 $(VENV)/bin/python:

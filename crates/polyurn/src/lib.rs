@@ -33,14 +33,16 @@
 //! - [`prior`] holds pseudo-counts of every table and the Gamma prior of the intensity;
 //! - [`plan`] compiles how a record's unseen nodes are summed out or drawn;
 //! - [`urn`] is the Pólya-Bayes urn itself, forward and in reverse; [`simulate`] draws data;
-//! - [`engine`] computes ln p(sequence): [`engine::exact`] exactly, [`engine::enumerate`] lists all allocations;
+//! - [`engine`] computes ln p(sequence): [`engine::exact`] exactly, [`engine::smc`] by particles with an error,
+//!   [`engine::naive`] by counting hits; [`engine::enumerate`] lists all allocations;
 //! - [`evidence`] adds the total and the arrangements.
 //!
 //! Every run takes a [`control::Control`] (cancel, deadline, progress, checkpoint), every random draw a [`Seed`].
 //!
 //! # Limits
-//! The exact engine reaches small problems: it foresees its cost and refuses beyond a memory limit. Nodes have at most
-//! 2^32 - 2 values, counts are 64-bit integers.
+//! The exact engine reaches small problems: it foresees its cost and refuses beyond a memory limit. Particles reach
+//! thousands of tokens; for tens of thousands their estimate is too low (docs/smc.md). Nodes have at most 2^32 - 2
+//! values, counts are 64-bit integers.
 
 pub mod control;
 pub mod counts;

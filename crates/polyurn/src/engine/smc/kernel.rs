@@ -309,9 +309,16 @@ impl Prepared {
         for (ix, (touch, place)) in kernel.touches.iter().zip(places).enumerate() {
             let first = storage.first_line[place.block as usize];
             if first == LISTED {
+                // Uses of one block by one token share their lines, so that they are known to be the same.
+                let twin = self.listed.iter().find(|(_, block)| *block == place.block);
+                match twin.map(|&(other, _)| self.bases[other as usize]) {
+                    Some(base) => self.bases.push(base),
+                    None => {
+                        self.bases.push(scratch);
+                        scratch += layout.classes[touch.class].interior as u32;
+                    }
+                }
                 self.listed.push((ix as u32, place.block));
-                self.bases.push(scratch);
-                scratch += layout.classes[touch.class].interior as u32;
             } else {
                 self.bases.push(first + place.offset);
             }

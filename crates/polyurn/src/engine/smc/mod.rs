@@ -29,7 +29,7 @@ mod uniforms;
 
 pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
 pub use order::Order;
-pub use posterior::{BestParticle, RecordAllocation, RecordPosterior, SmcPosterior};
+pub use posterior::{BestParticle, RecordAllocation, RecordPosterior, SmcPosterior, WeightedAllocation};
 pub use resample::{Scheme, When};
 pub use run::{Path, RunResult};
 pub use tune::{Crew, Wish};
@@ -283,3 +283,6 @@ pub struct UnknownRuns {
     /// True when the time limit stopped the others.
     pub is_cut: bool,
 }
+
+#[cfg(test)]
+mod geweke;

@@ -41,6 +41,19 @@ pub struct SmcPosterior {
     pub best: BestParticle,
     /// For each record with unseen nodes their posterior.
     pub hidden: Vec<RecordPosterior>,
+    /// All particles of all runs, each with its weight and what does not depend on labels.
+    pub particles: Vec<WeightedAllocation>,
+}
+
+/// One particle.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WeightedAllocation {
+    /// Its weight; all add up to one.
+    pub weight: f64,
+    /// ln p(sequence, hidden values).
+    pub log_joint: f64,
+    /// Occupied cells less occupied rows; of the full allocation where no record leaves nodes out.
+    pub d_ep: f64,
 }
 
 /// The most probable allocation that was met.
@@ -83,7 +96,7 @@ pub struct RecordPosterior {
 pub struct RunPosterior {
     pub result: RunResult,
     cells: Vec<Moments>,
-    d_ep: f64,
+    particles: Vec<WeightedAllocation>,
     squares: Vec<f64>,
     best: BestParticle,
     hidden: Vec<f64>,
@@ -179,12 +192,12 @@ impl<W: Word> Run<'_, W> {
         };
         let n_tables = problem.model.tables().len();
         let (mut cells, mut squares) = (Vec::new(), vec![0.0; n_tables]);
-        let mut d_ep = 0.0;
+        let mut d_ep = vec![0.0; weights.len()];
         let mut ln_joint = vec![0.0; weights.len()];
         for row in &sheet.rows {
             let n_row = self.held(row.held);
-            for (particle, &weight) in weights.iter().enumerate() {
-                d_ep -= weight * f64::from(u8::from(n_row[particle] > 0.0));
+            for particle in 0..weights.len() {
+                d_ep[particle] -= f64::from(u8::from(n_row[particle] > 0.0));
                 ln_joint[particle] -= ln_rising(row.pseudo, n_row[particle]);
             }
             for &(_, pseudo, held) in &row.cells {
@@ -193,7 +206,7 @@ impl<W: Word> Run<'_, W> {
                     Moments::of_cell(pseudo + n_cell[particle], row.pseudo + n_row[particle])
                 }));
                 for (particle, &weight) in weights.iter().enumerate() {
-                    d_ep += weight * f64::from(u8::from(n_cell[particle] > 0.0));
+                    d_ep[particle] += f64::from(u8::from(n_cell[particle] > 0.0));
                     squares[row.table.ix()] += weight * n_cell[particle] * n_cell[particle];
                     ln_joint[particle] += ln_rising(pseudo, n_cell[particle]);
                 }
@@ -219,7 +232,10 @@ impl<W: Word> Run<'_, W> {
             ln_pi: ln_pi[best] + constant,
             hidden: self.allocation_of(best),
         };
-        RunPosterior { result: self.result().clone(), cells, d_ep, squares, best, hidden: allocations.hidden }
+        let particles = (0..weights.len())
+            .map(|ix| WeightedAllocation { weight: weights[ix], log_joint: ln_joint[ix], d_ep: d_ep[ix] })
+            .collect();
+        RunPosterior { result: self.result().clone(), cells, particles, squares, best, hidden: allocations.hidden }
     }
 }
 
@@ -252,7 +268,8 @@ impl SmcPosterior {
         let average = |of: &dyn Fn(&RunPosterior) -> f64| -> f64 {
             runs.iter().zip(&share).map(|(run, share)| share * of(run)).sum()
         };
-        let d_ep = sheet.is_complete.then(|| average(&|run| run.d_ep));
+        let mean_d_ep = |run: &RunPosterior| run.particles.iter().map(|particle| particle.weight * particle.d_ep).sum();
+        let d_ep = sheet.is_complete.then(|| average(&mean_d_ep));
         let n_tables = problem.model.tables().len();
         let table_sum_of_squares =
             sheet.is_complete.then(|| (0..n_tables).map(|table| average(&|run| run.squares[table])).collect());
@@ -289,7 +306,23 @@ impl SmcPosterior {
         });
         let hidden: Vec<RecordPosterior> = hidden.filter(|record| !record.nodes.is_empty()).collect();
         let best = runs[largest(&|run| run.best.ln_pi)].best.clone();
-        Ok(SmcPosterior { estimate, tables, from_run, exchangeable, d_ep, table_sum_of_squares, best, hidden })
+        let particles = runs
+            .iter()
+            .zip(&share)
+            .flat_map(|(run, share)| run.particles.iter().map(move |particle| (share, particle)))
+            .map(|(share, particle)| WeightedAllocation { weight: share * particle.weight, ..*particle })
+            .collect();
+        Ok(SmcPosterior {
+            estimate,
+            tables,
+            from_run,
+            exchangeable,
+            d_ep,
+            table_sum_of_squares,
+            best,
+            hidden,
+            particles,
+        })
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Reallocation<W> {
     second: Vec<f64>,
 }
 
-/// A product for every lane that may become very small: factor times 2^-512 to a power.
+/// A product for every lane that may become very small or large: factor times 2^-512 to a power.
 #[derive(Debug, Default)]
 struct Product {
     factor: Vec<f64>,
@@ -178,8 +178,9 @@ impl<W: Word> Job for Choose<'_, W> {
             let sum = first[lane] + second[lane];
             let product = factor[lane] * if is_here { sum } else { 1.0 };
             let is_small = product < 1.0 / BIG;
-            factor[lane] = if is_small { product * BIG } else { product };
-            power[lane] += if is_small { 1.0 } else { 0.0 };
+            let is_large = product > BIG;
+            factor[lane] = product * if is_small { BIG } else { 1.0 } * if is_large { 1.0 / BIG } else { 1.0 };
+            power[lane] += if is_small { 1.0 } else { 0.0 } - if is_large { 1.0 } else { 0.0 };
         }
         if let Some(uniforms) = self.uniforms {
             let uniforms = &uniforms[..lanes];

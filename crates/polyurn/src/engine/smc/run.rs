@@ -301,6 +301,46 @@ impl<'r, W: Word> Run<'r, W> {
         &self.lanes
     }
 
+    /// Puts tokens with given hidden values into every urn: values of the unseen nodes, ascending by node.
+    #[cfg(test)]
+    pub fn load(&mut self, hidden: &[Vec<u32>]) {
+        for (position, wanted) in hidden.iter().enumerate() {
+            self.course.prepare(0, position);
+            let kernel = self.course.kernel_at(position);
+            assert_eq!(kernel.buckets.len(), 1, "joint states");
+            let is_wanted = |&state: &usize| kernel.values_of_states(&|_| state) == *wanted;
+            let state = (0..kernel.buckets[0].n_states).find(is_wanted).expect("a state for these values");
+            let course = &self.course;
+            self.lanes.each(|shard| {
+                let lanes = shard.weights.len();
+                shard.work.states[..lanes].fill(W::from_index(state));
+                shard.work.add(course.isa, kernel, &course.prepared[0], &mut shard.lines, lanes);
+                let first = course.first_state[position] as usize * lanes;
+                shard.lines[first..][..lanes].copy_from_slice(&shard.work.states[..lanes]);
+            });
+        }
+    }
+
+    /// Every move of the path once, with all tokens in the urns.
+    #[cfg(test)]
+    pub fn move_all(&mut self) {
+        if self.path.rejuvenation > 0 {
+            self.sweep();
+        }
+        self.reallocate(self.course.order.len());
+    }
+
+    /// Hidden values of every token in one particle.
+    #[cfg(test)]
+    pub fn hidden_values(&self, particle: usize) -> Vec<Vec<u32>> {
+        let of_token = |position: usize| {
+            let first = self.course.first_state[position] as usize;
+            let state = |bucket: usize| self.lanes.at(first + bucket, particle).index();
+            self.course.kernel_at(position).values_of_states(&state)
+        };
+        (0..self.course.order.len()).map(of_token).collect()
+    }
+
     /// What was found so far.
     pub fn result(&self) -> &RunResult {
         &self.result
@@ -357,6 +397,7 @@ impl<'r, W: Word> Run<'r, W> {
         });
         if !course.layout.kernels[course.prepared[0].kernel].is_exact {
             self.weight_total = self.total_weight();
+            self.rescale();
         }
         self.result.n_updates += (1 + again.len() as u64) * self.lanes.n_particles as u64;
         true
@@ -441,14 +482,24 @@ impl<'r, W: Word> Run<'r, W> {
             }
         }
         self.weight_total = self.total_weight();
-        if self.weight_total < 1e-200 && self.weight_total > 0.0 {
-            // A power of two: scaling does not change a digit.
-            let factor = 2f64.powi(512);
-            self.lanes.shards.iter_mut().flat_map(|shard| &mut shard.weights).for_each(|weight| *weight *= factor);
-            self.log -= 512.0 * std::f64::consts::LN_2;
-            self.weight_total *= factor;
-        }
+        self.rescale();
         self.weight_total > 0.0
+    }
+
+    /// Keeps weights so far from both ends of the range of numbers that neither their squares nor the next token can leave
+    /// it: parts of a token's probability that are the same in all particles are counted apart, so what is left may be
+    /// large as well as small.
+    fn rescale(&mut self) {
+        let total = self.weight_total;
+        if total == 0.0 || !total.is_finite() || (1e-20..=1e20).contains(&total) {
+            return;
+        }
+        // A power of two: scaling does not change a digit.
+        let exponent = ((total.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+        let factor = 2f64.powi(-exponent);
+        self.lanes.shards.iter_mut().flat_map(|shard| &mut shard.weights).for_each(|weight| *weight *= factor);
+        self.log += f64::from(exponent) * std::f64::consts::LN_2;
+        self.weight_total *= factor;
     }
 
     /// Multiplies the weights by the exponentials of `totals`; what they have in common goes into the log.
@@ -459,7 +510,10 @@ impl<'r, W: Word> Run<'r, W> {
         let shift = if largest == f64::NEG_INFINITY { 0.0 } else { largest };
         for shard in &mut self.lanes.shards {
             for (weight, &total) in shard.weights.iter_mut().zip(&shard.work.totals) {
-                *weight *= (total - shift).exp();
+                // A particle that is out may have any total, also one whose exponential is infinite.
+                if *weight > 0.0 {
+                    *weight *= (total - shift).exp();
+                }
             }
         }
         self.log += shift;
