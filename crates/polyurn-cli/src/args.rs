@@ -175,14 +175,14 @@ pub struct ParticleArgs {
     /// Gibbs updates of earlier tokens after each new token [default: 20, fewer for very many tokens].
     #[arg(long, value_name = "R", help_heading = "Particles")]
     pub rejuvenate: Option<u32>,
-    /// Start with pseudo-counts this many times the prior's and cool down to it; 1 for none [default: what brings a cell
-    /// to about 0.6].
+    /// Start with pseudo-counts this many times the prior's and cool down to it; 1 for none [default: small pilots choose].
     #[arg(long, value_name = "F", value_parser = parse_heat, allow_hyphen_values = true, help_heading = "Particles")]
     pub heat: Option<f64>,
     /// Steps of the cooling, a Gibbs sweep after each [default: as --rejuvenate].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Particles")]
     pub cooling: Option<u32>,
-    /// Moves of whole groups of tokens, split and merge, per cooling step [default: 1].
+    /// Moves of whole groups of tokens, split and merge, per cooling step and whenever the tokens have doubled; for models
+    /// with one hidden node [default: 0].
     #[arg(long, value_name = "N", help_heading = "Particles")]
     pub split_merge: Option<u32>,
     /// Order of the tokens: `auto`, `random`, `given`, or `by:NODE` (grouped by its values).

@@ -167,6 +167,9 @@ impl Report {
             let steps = plural(u64::from(path.n_cooling), "step");
             parts.push(format!("pseudo-counts from {} times the prior's in {steps}", show_short(path.start_scale)));
         }
+        if path.n_reallocations > 0 {
+            parts.push(format!("{} split-merge moves a step", path.n_reallocations));
+        }
         parts.push(format!("at least {} effective particles", show_short(self.ess_min)));
         parts.push(format!("{} token updates ({})", show_short(self.n_updates as f64), self.smc.isa.name()));
         parts.join(", ")

@@ -33,6 +33,10 @@ const FILE: &[&str] = &["score", "--model", "m.json", "--data", "m.json", "--for
 
 const ALL: &[Bad] = &[
     // Flags of the particle engines.
+    model(
+        &["score", "--model", "k[2] -> h[2] -> i; k -> j", "--data", "d.csv", "--split-merge", "1"],
+        &["--split-merge", "one hidden node"],
+    ),
     model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--particles", "0"], &["--particles", "0"]),
     model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--particles", "many"], &["--particles", "many"]),
     model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--runs", "0"], &["--runs", "0"]),

@@ -115,6 +115,16 @@ impl Course<'_> {
         shard.work.weigh(self.isa, kernel, prepared, &shard.lines, lanes);
     }
 
+    /// Weighs a new token, and multiplies its probabilities into the weights unless they are logs: those need to know the
+    /// largest of all particles first.
+    pub fn weigh_new<W: Word>(&self, shard: &mut Shard<W>, slot: usize) {
+        self.weigh(shard, slot);
+        if !self.prepared[slot].is_guarded() {
+            shard.take_totals();
+            shard.add_up();
+        }
+    }
+
     /// Draws the states of a token that was weighed, and counts them.
     pub fn draw_unkept<W: Word>(&self, shard: &mut Shard<W>, slot: usize, rng: &mut impl Rng) {
         let prepared = &self.prepared[slot];

@@ -5,6 +5,7 @@
 //! are kept: lines that are older are brought up to date when their generation is dropped.
 
 use crate::simd::{Gather, Gathered, Isa};
+use rayon::prelude::*;
 
 /// Maps kept at most. Each resampling composes all of them.
 const MAX_MAPS: usize = 32;
@@ -18,6 +19,8 @@ pub struct Genealogy {
     /// The first ancestor of each slot.
     eves: Vec<u32>,
     scratch: Vec<u32>,
+    /// Buffers to compose all maps in at once.
+    spare: Vec<Vec<u32>>,
     plan: Gather,
     isa: Isa,
 }
@@ -26,7 +29,15 @@ impl Genealogy {
     /// Slots that descend from themselves.
     pub fn new(n_slots: usize, isa: Isa) -> Self {
         let eves = (0..n_slots as u32).collect();
-        Genealogy { maps: Vec::new(), first: 0, eves, scratch: vec![0; n_slots], plan: Gather::default(), isa }
+        Genealogy {
+            maps: Vec::new(),
+            first: 0,
+            eves,
+            scratch: vec![0; n_slots],
+            spare: Vec::new(),
+            plan: Gather::default(),
+            isa,
+        }
     }
 
     /// The present generation.
@@ -45,11 +56,21 @@ impl Genealogy {
     }
 
     /// A new generation: slot m descends from slot `ancestors[m]`.
-    pub fn resample(&mut self, ancestors: &[u32]) {
+    pub fn resample(&mut self, ancestors: &[u32], is_parallel: bool) {
         self.plan.set(ancestors, 0);
-        for map in self.maps.iter_mut().chain([&mut self.eves]) {
-            u32::gather(self.isa, &self.plan, 0, map, &mut self.scratch);
-            std::mem::swap(map, &mut self.scratch);
+        let (plan, isa) = (&self.plan, self.isa);
+        if is_parallel {
+            self.spare.resize_with(self.maps.len() + 1, || vec![0; ancestors.len()]);
+            let compose = |(map, spare): (&mut Vec<u32>, &mut Vec<u32>)| {
+                u32::gather(isa, plan, 0, map, spare);
+                std::mem::swap(map, spare);
+            };
+            self.maps.par_iter_mut().chain([&mut self.eves]).zip(&mut self.spare).for_each(compose);
+        } else {
+            for map in self.maps.iter_mut().chain([&mut self.eves]) {
+                u32::gather(isa, plan, 0, map, &mut self.scratch);
+                std::mem::swap(map, &mut self.scratch);
+            }
         }
         self.maps.push(ancestors.to_vec());
     }

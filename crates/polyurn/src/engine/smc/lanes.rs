@@ -16,6 +16,9 @@ use std::ops::Range;
 /// Particles of a shard, at most. A power of two, so that a slot is split by shifting.
 pub const MAX_LANES: usize = 256;
 
+/// Shards that a thread takes at least at a time.
+const MIN_SHARDS: usize = 8;
+
 /// Work per step, in terms of all particles, from which threads are worth waking.
 const PARALLEL_FROM: f64 = 1e5;
 
@@ -28,6 +31,9 @@ pub struct Shard<W> {
     pub lines: Vec<W>,
     /// Weight of each particle since the last resampling.
     pub weights: Vec<f64>,
+    /// Their sum and the sum of their squares.
+    pub sum: f64,
+    pub squares: f64,
     /// Buffers.
     pub work: Workspace<W>,
     /// Uniform numbers for one token.
@@ -63,11 +69,37 @@ pub struct Lanes<W> {
     gathered: Vec<Gathered<W>>,
     is_parallel: bool,
     isa: Isa,
+    /// Lines that were gathered but not yet put in place.
+    to_put_back: Vec<Unit>,
 }
 
 /// Lanes of a shard for a number of particles.
 pub fn lanes_for(n_particles: usize) -> usize {
     n_particles.next_power_of_two().clamp(LANE_GROUP, MAX_LANES)
+}
+
+impl<W: Word> Shard<W> {
+    /// Multiplies the weights by the token's probabilities.
+    pub fn take_totals(&mut self) {
+        self.weights.iter_mut().zip(&self.work.totals).for_each(|(weight, total)| *weight *= total);
+    }
+
+    /// Adds the weights and their squares up.
+    pub fn add_up(&mut self) {
+        self.sum = sum(&self.weights, |weight| weight);
+        self.squares = sum(&self.weights, |weight| weight * weight);
+    }
+}
+
+/// A sum in a fixed order that vectorises: eight running sums, then one tree.
+fn sum(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
+    let mut sums = [0.0; 8];
+    for chunk in values.chunks_exact(8) {
+        for (sum, &value) in sums.iter_mut().zip(chunk) {
+            *sum += f(value);
+        }
+    }
+    ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]))
 }
 
 impl<W: Word> Lanes<W> {
@@ -88,6 +120,8 @@ impl<W: Word> Lanes<W> {
             ix,
             lines: vec![W::default(); n_lines * lanes],
             weights: (0..lanes).map(|lane| if ix * lanes + lane < n_particles { 1.0 } else { 0.0 }).collect(),
+            sum: 0.0,
+            squares: 0.0,
             work: Workspace::new(&layout.kernels, lanes),
             uniforms: Uniforms::new((most_buckets + 1) * lanes),
             reallocation: Reallocation::default(),
@@ -101,14 +135,25 @@ impl<W: Word> Lanes<W> {
             stale: Vec::new(),
             gathered: (0..n_shards).map(|_| Gathered::new(n_shards * lanes)).collect(),
             isa,
+            to_put_back: Vec::new(),
             is_parallel: n_threads > 1 && n_shards > 1 && work_per_step * n_particles as f64 >= PARALLEL_FROM,
         }
     }
 
     /// Does something in every shard, on several threads where that is worth it.
     pub fn each(&mut self, f: impl Fn(&mut Shard<W>) + Sync + Send) {
+        let ranges = std::mem::take(&mut self.to_put_back);
+        if !ranges.is_empty() {
+            // Lines that were gathered are put in place on the way: they are then still in the cache.
+            let lanes = self.lanes;
+            self.shards.par_iter_mut().zip(&self.gathered).with_min_len(MIN_SHARDS).for_each(|(shard, gathered)| {
+                gathered.put_back(shard, &ranges, lanes);
+                f(shard);
+            });
+            return;
+        }
         if self.is_parallel {
-            self.shards.par_iter_mut().for_each(f);
+            self.shards.par_iter_mut().with_min_len(MIN_SHARDS).for_each(f);
         } else {
             self.shards.iter_mut().for_each(f);
         }
@@ -136,6 +181,7 @@ impl<W: Word> Lanes<W> {
         if self.stale.is_empty() {
             return;
         }
+        self.settle();
         let now = self.genealogy.now();
         let stale = std::mem::take(&mut self.stale);
         // A unit may have been marked twice.
@@ -179,16 +225,8 @@ impl<W: Word> Lanes<W> {
                     }
                 }
             };
-            self.gathered.par_iter_mut().enumerate().for_each(gather_shard);
-            let put_back = |(shard, gathered): (&mut Shard<W>, &Gathered<W>)| {
-                let mut rest = gathered.lines.as_slice();
-                for range in &ranges {
-                    let (now, later) = rest.split_at(range.n as usize * lanes);
-                    shard.lines[range.first as usize * lanes..][..now.len()].copy_from_slice(now);
-                    rest = later;
-                }
-            };
-            self.shards.par_iter_mut().zip(&self.gathered).for_each(put_back);
+            self.gathered.par_iter_mut().enumerate().with_min_len(MIN_SHARDS).for_each(gather_shard);
+            self.to_put_back = ranges;
         }
         self.stale = stale;
         self.stale.clear();
@@ -214,11 +252,18 @@ impl<W: Word> Lanes<W> {
         }
     }
 
+    /// Puts lines that were gathered in place, before anything looks at them other than through [`Lanes::each`].
+    pub fn settle(&mut self) {
+        if !self.to_put_back.is_empty() {
+            self.each(|_| ());
+        }
+    }
+
     /// A new generation. Lanes without a particle follow the last one.
     pub fn resample(&mut self, ancestors: &mut Vec<u32>) {
         let last = *ancestors.last().expect("at least one particle");
         ancestors.resize(self.shards.len() * self.lanes, last);
-        self.genealogy.resample(ancestors);
+        self.genealogy.resample(ancestors, self.is_parallel);
         if let Some(generation) = self.genealogy.overdue() {
             let overdue: Vec<usize> =
                 (0..self.units.len()).filter(|&unit| self.units[unit].generation < generation).collect();
@@ -247,6 +292,16 @@ impl<W: Word> Gathered<W> {
             n_used: 0,
             plan: Gather::default(),
             window: vec![W::default(); n_slots + GATHER_PADDING],
+        }
+    }
+
+    /// Copies what was gathered to where it belongs.
+    fn put_back(&self, shard: &mut Shard<W>, ranges: &[Unit], lanes: usize) {
+        let mut rest = self.lines.as_slice();
+        for range in ranges {
+            let (now, later) = rest.split_at(range.n as usize * lanes);
+            shard.lines[range.first as usize * lanes..][..now.len()].copy_from_slice(now);
+            rest = later;
         }
     }
 

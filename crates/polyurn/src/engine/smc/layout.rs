@@ -279,6 +279,11 @@ impl Layout {
         lines
     }
 
+    /// Whether tokens of two hidden values can be shared out anew: one hidden node, and weights as products, not logs.
+    pub fn can_reallocate(&self) -> bool {
+        self.hidden_size.is_some_and(|size| size > 1) && (0..self.kernels.len()).all(|kernel| !self.is_guarded(kernel))
+    }
+
     /// Whether products of a kernel's terms could underflow, so that logs are added up. Scales are at least one, so this
     /// does not depend on them.
     pub fn is_guarded(&self, kernel: usize) -> bool {

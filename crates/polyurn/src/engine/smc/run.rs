@@ -3,7 +3,7 @@
 use super::course::{Course, list_tokens};
 use super::frame::Frame;
 use super::kernel::{Kernel, LISTED, Word};
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Shard};
 use super::layout::Layout;
 use super::order::{Order, tokens};
 use super::reallocate::{Pair, Way};
@@ -195,7 +195,7 @@ impl<'r, W: Word> Run<'r, W> {
             let is_last = position + 1 == n_tokens && !is_cooled;
             positions.clear();
             if position > 0 && (!is_last || self.course.frame.wants_states) {
-                // Round and round through the tokens that are there: half the spread of a random choice.
+                // Round and round through the tokens that are there: less spread than a random choice (docs/smc.md).
                 for _ in 0..self.path.rejuvenation {
                     scan = if scan + 1 < position { scan + 1 } else { 0 };
                     positions.push(scan as u32);
@@ -248,7 +248,7 @@ impl<'r, W: Word> Run<'r, W> {
             self.lanes.need_all();
             self.lanes.refresh();
             let course = &self.course;
-            self.lanes.each(|shard| course.weigh(shard, 0));
+            self.lanes.each(|shard| course.weigh_new(shard, 0));
             if !self.take_totals(0) {
                 logs.push(f64::NEG_INFINITY);
                 break;
@@ -278,6 +278,7 @@ impl<'r, W: Word> Run<'r, W> {
     pub fn bring_up_to_date(&mut self) {
         self.lanes.need_all();
         self.lanes.refresh();
+        self.lanes.settle();
     }
 
     /// Weights of the particles, adding up to one.
@@ -365,7 +366,7 @@ impl<'r, W: Word> Run<'r, W> {
         let course = &self.course;
         self.lanes.each(|shard| {
             course.rebuild_listed(shard, 0, n_before, u32::MAX);
-            course.weigh(shard, 0);
+            course.weigh_new(shard, 0);
         });
         if !self.take_totals(0) {
             return false;
@@ -396,6 +397,7 @@ impl<'r, W: Word> Run<'r, W> {
             }
         });
         if !course.layout.kernels[course.prepared[0].kernel].is_exact {
+            self.lanes.shards.iter_mut().for_each(Shard::add_up);
             self.weight_total = self.total_weight();
             self.rescale();
         }
@@ -405,12 +407,10 @@ impl<'r, W: Word> Run<'r, W> {
 
     /// Shares the tokens of some pairs of hidden values out anew.
     fn reallocate(&mut self, n_placed: usize) {
-        let layout = self.course.layout;
-        let Some(size) = layout.hidden_size.filter(|&size| size > 1) else { return };
-        if (0..layout.kernels.len()).any(|kernel| layout.is_guarded(kernel)) {
-            // This move works with products, not with logs.
+        if !self.course.layout.can_reallocate() {
             return;
         }
+        let size = self.course.layout.hidden_size.unwrap_or(0);
         for _ in 0..self.path.n_reallocations {
             self.course.step += 1;
             let course = &self.course;
@@ -472,14 +472,12 @@ impl<'r, W: Word> Run<'r, W> {
         self.result.n_updates += n_tokens as u64 * self.lanes.n_particles as u64;
     }
 
-    /// Multiplies the weights by the token's probabilities. False when all become zero.
+    /// After a token was weighed, and weights multiplied by its probabilities unless those are logs. False when all weights
+    /// have become zero.
     fn take_totals(&mut self, slot: usize) -> bool {
         if self.course.prepared[slot].is_guarded() {
             self.multiply_by_logs();
-        } else {
-            for shard in &mut self.lanes.shards {
-                shard.weights.iter_mut().zip(&shard.work.totals).for_each(|(weight, total)| *weight *= total);
-            }
+            self.lanes.shards.iter_mut().for_each(Shard::add_up);
         }
         self.weight_total = self.total_weight();
         self.rescale();
@@ -497,9 +495,12 @@ impl<'r, W: Word> Run<'r, W> {
         // A power of two: scaling does not change a digit.
         let exponent = ((total.to_bits() >> 52) & 0x7ff) as i32 - 1023;
         let factor = 2f64.powi(-exponent);
-        self.lanes.shards.iter_mut().flat_map(|shard| &mut shard.weights).for_each(|weight| *weight *= factor);
+        for shard in &mut self.lanes.shards {
+            shard.weights.iter_mut().for_each(|weight| *weight *= factor);
+            shard.add_up();
+        }
         self.log += f64::from(exponent) * std::f64::consts::LN_2;
-        self.weight_total *= factor;
+        self.weight_total = self.total_weight();
     }
 
     /// Multiplies the weights by the exponentials of `totals`; what they have in common goes into the log.
@@ -520,13 +521,13 @@ impl<'r, W: Word> Run<'r, W> {
     }
 
     fn total_weight(&self) -> f64 {
-        self.lanes.shards.iter().map(|shard| sum(&shard.weights, |weight| weight)).sum()
+        self.lanes.shards.iter().map(|shard| shard.sum).sum()
     }
 
     /// Notes the effective sample size and says whether it is time to resample.
     fn measure(&mut self) -> bool {
         let n_particles = self.lanes.n_particles as f64;
-        let squares: f64 = self.lanes.shards.iter().map(|shard| sum(&shard.weights, |weight| weight * weight)).sum();
+        let squares: f64 = self.lanes.shards.iter().map(|shard| shard.squares).sum();
         let ess = self.weight_total * self.weight_total / squares;
         self.result.ess_min = self.result.ess_min.min(ess);
         let step = self.course.step;
@@ -574,6 +575,7 @@ impl<'r, W: Word> Run<'r, W> {
             }
         });
         self.multiply_by_logs();
+        self.lanes.shards.iter_mut().for_each(Shard::add_up);
         self.weight_total = self.total_weight();
         if self.measure() && !is_last {
             self.resample();
@@ -593,15 +595,4 @@ impl<'r, W: Word> Run<'r, W> {
         let correction = (n as f64 / (n as f64 - 1.0)).powf(self.result.n_resampled as f64 + 1.0);
         if n == 1 { f64::NAN } else { 1.0 - correction * (1.0 - same) }
     }
-}
-
-/// A sum in a fixed order that vectorises: eight running sums, then one tree.
-fn sum(values: &[f64], f: impl Fn(f64) -> f64) -> f64 {
-    let mut sums = [0.0; 8];
-    for chunk in values.chunks_exact(8) {
-        for (sum, &value) in sums.iter_mut().zip(chunk) {
-            *sum += f(value);
-        }
-    }
-    ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]))
 }

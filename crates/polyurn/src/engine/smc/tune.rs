@@ -9,7 +9,7 @@ use super::{Isa, Smc};
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::time::{Duration, Instant};
 
 /// What a user asked for; everything else is chosen.
@@ -54,7 +54,7 @@ const PILOT_PARTICLES: usize = 32;
 const PILOT_RUNS: u64 = 4;
 const PILOT_REJUVENATION: u32 = 8;
 /// Seconds of one core for one run, unless asked otherwise.
-const SECONDS_PER_RUN: f64 = 0.22;
+const SECONDS_PER_RUN: f64 = 0.35;
 /// Particles, at least and at most.
 const PARTICLES: (usize, usize) = (64, 8192);
 /// Seconds for one term of one state of one token in one particle, measured; for forecasts only.
@@ -72,6 +72,12 @@ impl Wish {
         let Crew { isa, threads, max_memory } = crew;
         let start = Instant::now();
         let layout = Layout::new(problem)?;
+        if self.n_reallocations.is_some_and(|n| n > 0) && !layout.can_reallocate() {
+            return Err(Error::Setting(
+                "--split-merge: this model does not have one hidden node whose values can be shared out anew; leave it out"
+                    .into(),
+            ));
+        }
         let runs = self.runs.unwrap_or(RUNS);
         let mut rejuvenation = self.rejuvenation.unwrap_or(REJUVENATION);
         let pilots = match self.heat {
