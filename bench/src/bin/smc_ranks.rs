@@ -14,7 +14,7 @@ use std::time::Instant;
 const RANKS: std::ops::RangeInclusive<u32> = 1..=8;
 /// Work for one rank, in terms of all states: eight ranks and their pilots then fit into a second of our machine. Not a
 /// time limit, so that the figures do not depend on what else the machine does.
-const TERMS: u32 = 5200;
+const TERMS: u32 = 4400;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("a number"));

@@ -129,10 +129,11 @@ pub enum TiedArg {
 /// Limits of a run.
 #[derive(Debug, Args)]
 pub struct LimitArgs {
-    /// Memory for states; a run that would need more is refused beforehand.
+    /// Memory for states or particles; a run that would need more is refused beforehand.
     #[arg(long, value_name = "4G", default_value = "4G", value_parser = parse_memory, allow_hyphen_values = true)]
     pub max_memory: u64,
-    /// Stop after this time (`60s`, `5m`, `1.5h`).
+    /// Stop after this time (`60s`, `5m`, `1.5h`); particles choose their sizes to fit, and answer with the runs that are
+    /// finished.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub time_limit: Option<Duration>,
 }
@@ -157,7 +158,7 @@ pub enum ScoreMethod {
     Exact,
     /// Sequential Monte Carlo with moves: an unbiased estimate with an error.
     Smc,
-    /// Sequential importance sampling: the paper's first algorithm, one particle after another.
+    /// Sequential importance sampling, never resampled: the paper's first algorithm.
     Sis,
     /// Free urns, hits counted: the baseline that the paper rejects.
     Naive,

@@ -2,7 +2,7 @@
 
 use crate::args::{KernelArg, ParticleArgs, SchemeArg};
 use crate::output::number;
-use crate::text::{plural, show_count, show_short};
+use crate::text::{plural, show_count, show_short, wrap};
 use polyurn::engine::smc::{ErrorFrom, Estimate, Order, Scheme, Smc, When, Wish};
 use polyurn::graph::Model;
 use polyurn::simd::Isa;
@@ -152,8 +152,8 @@ impl Report {
         object["resampled_at"] = json!(self.resampled_at);
     }
 
-    /// What was run, for people.
-    pub fn text(&self) -> String {
+    /// What was run, for people, in lines behind `indent` blanks.
+    pub fn text(&self, indent: usize) -> String {
         let path = &self.smc.path;
         let mut parts = vec![format!(
             "{} of {} particles",
@@ -172,6 +172,6 @@ impl Report {
         }
         parts.push(format!("at least {} effective particles", show_short(self.ess_min)));
         parts.push(format!("{} token updates ({})", show_short(self.n_updates as f64), self.smc.isa.name()));
-        parts.join(", ")
+        wrap(&parts, 100 - indent, indent)
     }
 }

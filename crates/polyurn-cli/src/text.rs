@@ -148,6 +148,47 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     out
 }
 
+/// A logarithm with as many digits as its error leaves.
+pub fn show_estimate(value: f64, error: Option<f64>) -> String {
+    match error {
+        Some(error) if error > 0.0 && error.is_finite() && value.is_finite() => {
+            let decimals = (1.0 - error.log10().floor()).clamp(1.0, 10.0) as usize;
+            format!("{value:.decimals$}")
+        }
+        _ => show_ln(value),
+    }
+}
+
+/// An error behind its estimate, to two digits.
+pub fn show_error(error: Option<f64>) -> String {
+    match error {
+        Some(error) if error > 0.0 && error.is_finite() => {
+            let decimals = (1.0 - error.log10().floor()).clamp(1.0, 10.0) as usize;
+            format!("+- {error:.decimals$}")
+        }
+        Some(error) => format!("+- {}", show_short(error)),
+        None => String::new(),
+    }
+}
+
+/// Parts of a sentence with commas between, in lines of at most `width` characters behind `indent` blanks; the first line
+/// has none.
+pub fn wrap(parts: &[String], width: usize, indent: usize) -> String {
+    let mut lines = vec![String::new()];
+    for (ix, part) in parts.iter().enumerate() {
+        let part = if ix + 1 < parts.len() { format!("{part},") } else { part.clone() };
+        let line = lines.last_mut().expect("at least one line");
+        if line.is_empty() {
+            *line = part;
+        } else if line.chars().count() + 1 + part.chars().count() <= width {
+            *line = format!("{line} {part}");
+        } else {
+            lines.push(part);
+        }
+    }
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
 /// Reads `--heat`: a factor of at least 1.
 pub fn parse_heat(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

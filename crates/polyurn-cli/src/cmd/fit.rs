@@ -7,7 +7,7 @@ use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
 use crate::particles::Report;
 use crate::progress::{check_checkpoint, control};
-use crate::text::{columns, show_ln, show_short};
+use crate::text::{columns, show_error, show_estimate, show_ln, show_short};
 use polyurn::Warning;
 use polyurn::control::Control;
 use polyurn::counts::Labels;
@@ -287,16 +287,16 @@ impl Fit<'_, '_> {
     fn text(&self) -> String {
         let model = self.problem.model;
         let error = self.found.particles.as_ref().and_then(|(_, posterior)| posterior.estimate.std_error);
-        let error = error.map_or_else(String::new, |error| format!(" +- {}", show_short(error)));
+        let shown = format!("{} {}", show_estimate(self.found.evidence.log_marginal, error), show_error(error));
         let d_ep = self.found.d_ep.map_or_else(|| "not known (some records leave nodes out)".to_owned(), show_short);
         let mut text = format!(
-            "ln evidence                    {}{error}\neffective parameters (d_EP)    {d_ep}\nintensity                      {} (sd {})\n",
-            show_ln(self.found.evidence.log_marginal),
+            "ln evidence                    {}\neffective parameters (d_EP)    {d_ep}\nintensity                      {} (sd {})\n",
+            shown.trim_end(),
             show_short(self.intensity.0 / self.intensity.1),
             show_short(self.intensity.0.sqrt() / self.intensity.1),
         );
         if let Some((report, posterior)) = &self.found.particles {
-            text += &format!("particles                      {}\n", report.text());
+            text += &format!("particles                      {}\n", report.text(31));
             text += &format!(
                 "best allocation                ln pi(S) {} in run {}\n",
                 show_ln(posterior.best.ln_pi),

@@ -7,7 +7,7 @@ use crate::output::{Failure, Output, number};
 use crate::parallel;
 use crate::particles::Report;
 use crate::progress::{check_checkpoint, control};
-use crate::text::{columns, plural, show_ln, show_short};
+use crate::text::{columns, plural, show_error, show_estimate, show_ln, show_short};
 use polyurn::control::Control;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::{Cost, Exact, Prepared, TotalsRange};
@@ -314,8 +314,8 @@ impl Job<'_> {
                 let mut rows = vec![vec!["a".to_owned(), "ln evidence".into(), String::new(), String::new()]];
                 for (ix, (a, score)) in values.iter().zip(&scores).enumerate() {
                     let mark = if ix == best { "largest" } else { "" };
-                    let error = score.std_error.map_or_else(String::new, |error| format!("+- {}", show_short(error)));
-                    rows.push(vec![show_short(*a), show_ln(score.log_marginal), error, mark.into()]);
+                    let value = show_estimate(score.log_marginal, score.std_error);
+                    rows.push(vec![show_short(*a), value, show_error(score.std_error), mark.into()]);
                 }
                 format!("{}\nln evidence, a log-uniform on these values: {}\n", columns(&rows), show_ln(integrated))
             },
@@ -392,25 +392,25 @@ impl Score {
             self.why
         );
         if let Some(report) = &self.particles {
-            text += &format!("             {}\n", report.text());
+            text += &format!("             {}\n", report.text(13));
         }
         if let Some(hits) = &self.hits {
             text += &format!("             {} of {} free urns hit the data\n", hits.n_hits, hits.n_tries);
         }
         text.push('\n');
-        let error = self.std_error.map_or_else(String::new, |error| format!("+- {}", show_short(error)));
-        let mut rows = vec![vec!["ln evidence".to_owned(), show_ln(self.log_marginal), error]];
+        let show = |value: f64| show_estimate(value, self.std_error);
+        let mut rows = vec![vec!["ln evidence".to_owned(), show(self.log_marginal), show_error(self.std_error)]];
         if let Some(parts) = &self.parts {
             for (name, value) in [
                 ("  total", parts.log_p_total),
                 ("  arrangements", parts.log_arrangements),
                 ("  sequence", parts.log_p_sequence),
             ] {
-                rows.push(vec![name.into(), show_ln(value)]);
+                rows.push(vec![name.into(), show(value)]);
             }
         }
         if let Some(given) = self.given {
-            rows.push(vec!["ln p(sequence | given)".into(), show_ln(given)]);
+            rows.push(vec!["ln p(sequence | given)".into(), show(given)]);
         }
         text += &columns(&rows);
         if let Some(totals) = &self.totals {
