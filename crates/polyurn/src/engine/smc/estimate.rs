@@ -97,11 +97,15 @@ pub fn log_mean_exp(logs: &[f64]) -> f64 {
     log_sum_exp(logs) - (logs.len() as f64).ln()
 }
 
-/// Standard error of ln of a mean: the relative standard error of the mean (delta method).
+/// Standard error of ln of a mean: the relative standard error of the mean (delta method). It never exceeds one, also when
+/// runs scatter by a thousand nats and one of them is the whole mean; beyond a nat of scatter, the error is at least that
+/// of the mean of the logs.
 fn error_of_mean(logs: &[f64], ln_mean: f64) -> f64 {
     let n = logs.len() as f64;
     let variance = logs.iter().map(|ln| ((ln - ln_mean).exp() - 1.0).powi(2)).sum::<f64>() / (n - 1.0);
-    (variance / n).sqrt()
+    let delta = (variance / n).sqrt();
+    let spread = spread(logs);
+    if spread > DISAGREE { delta.max(spread / n.sqrt()) } else { delta }
 }
 
 /// Standard deviation of ln estimates.
@@ -112,4 +116,20 @@ fn spread(logs: &[f64]) -> f64 {
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
     (logs.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_scatter_widely_have_a_wide_error() {
+        // Agreeing runs: the delta method, about their scatter over the root of their number.
+        let logs = [-10.0, -10.2, -9.9, -10.1];
+        let error = error_of_mean(&logs, log_mean_exp(&logs));
+        assert!((error - spread(&logs) / 2.0).abs() < 0.01, "{error}");
+        // One run is the whole mean: the delta method alone would say one.
+        let logs = [-1000.0, -3000.0, -2500.0, -1800.0];
+        assert!(error_of_mean(&logs, log_mean_exp(&logs)) > 400.0);
+    }
 }
