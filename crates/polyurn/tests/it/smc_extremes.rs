@@ -84,3 +84,15 @@ fn a_rare_label_that_one_token_shows_twice_is_one_label() {
     let smc = Smc { particles: 10, ..Default::default() };
     check_unbiased(&subject, subject.exact(), &smc, 2000, 1);
 }
+
+#[test]
+fn products_of_heated_pseudo_counts_do_not_overflow() {
+    // 25 columns with pseudo-counts of 1e14 each: their product is beyond the largest number. One component, so nothing is
+    // random and cooling must come back to the exact number.
+    let subject = Subject::new("very hot", "lca(1)", &constant_rows(25, &[0, 1, 0, 1, 1]), settings(1.3));
+    let want = subject.exact();
+    let path = Path { start_scale: 1e15, n_cooling: 4, rejuvenation: 1, ..Default::default() };
+    let found = subject.estimate(&Smc { particles: 3, path, ..Default::default() }, 1).ln_p_sequence;
+    // Logs of 125 factors of up to 1e15 cancel: 125 times 35 times 1e-16, with some room.
+    assert!((found - want).abs() < 1e-9, "{found} for {want}");
+}

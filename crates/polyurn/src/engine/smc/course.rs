@@ -1,7 +1,7 @@
 //! What happens to one token in one shard of particles, and which lines have to be up to date for it.
 
 use super::frame::Frame;
-use super::kernel::{Kernel, LISTED, Prepared, Storage, Word, Workspace, rebuild};
+use super::kernel::{Heat, Kernel, LISTED, Prepared, Storage, Word, Workspace, rebuild};
 use super::lanes::{Lanes, Shard};
 use super::layout::{Layout, Place};
 use crate::Seed;
@@ -36,7 +36,7 @@ pub struct Course<'r> {
     pub n_block_units: usize,
     pub unit_of_block: Vec<u32>,
     /// Factor of all pseudo-counts.
-    pub scale: f64,
+    pub heat: Heat,
     pub step: u64,
 }
 
@@ -57,7 +57,7 @@ impl Course<'_> {
         if self.prepared.len() <= slot {
             self.prepared.resize_with(slot + 1, Prepared::default);
         }
-        self.prepared[slot].fill(self.layout, &self.frame.storage, kernel, places, self.scale);
+        self.prepared[slot].fill(self.layout, &self.frame.storage, kernel, places, &self.heat);
     }
 
     /// Marks the lines that a token's weights are made of, with `n_placed` tokens in the urn.

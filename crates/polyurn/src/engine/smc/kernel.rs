@@ -13,8 +13,8 @@ use std::fmt::Debug;
 /// Up to this many states a choice is counted by comparing it with every state, which vectorises; beyond, one by one.
 const COMPARE_UP_TO: usize = 24;
 
-/// The smallest ln of a product of terms that is computed as a product; below it, logs are added up.
-pub const LN_SMALLEST: f64 = -600.0;
+/// How far from zero ln of a product of terms may be for it to be computed as a product; beyond, logs are added up.
+pub const LN_RANGE: f64 = 600.0;
 
 /// The integer a line consists of: 16 bits where that is enough, else 32.
 pub trait Word: Gathered + Default + PartialEq + Send + Sync + Debug + 'static {
@@ -269,6 +269,22 @@ pub struct Storage {
 /// No lines: the block is rebuilt when needed.
 pub const LISTED: u32 = u32::MAX;
 
+/// The factor of all pseudo-counts, and what follows from it.
+#[derive(Debug)]
+pub struct Heat {
+    /// The factor.
+    pub scale: f64,
+    /// For each kernel whether logs are added up.
+    is_guarded: Vec<bool>,
+}
+
+impl Heat {
+    /// Looks at every kernel once for all tokens.
+    pub fn new(layout: &Layout, scale: f64) -> Self {
+        Heat { scale, is_guarded: (0..layout.kernels.len()).map(|kernel| layout.is_guarded(kernel, scale)).collect() }
+    }
+}
+
 /// A token's kernel with its lines and pseudo-counts filled in, shared by all particles.
 #[derive(Debug, Default)]
 pub struct Prepared {
@@ -294,8 +310,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Fills in a record's places. Pseudo-counts are multiplied by `scale`.
-    pub fn fill(&mut self, layout: &Layout, storage: &Storage, kernel_ix: usize, places: &[Place], scale: f64) {
+    /// Fills in a record's places.
+    pub fn fill(&mut self, layout: &Layout, storage: &Storage, kernel_ix: usize, places: &[Place], heat: &Heat) {
+        let scale = heat.scale;
         let kernel = &layout.kernels[kernel_ix];
         self.kernel = kernel_ix;
         self.bases.clear();
@@ -323,7 +340,7 @@ impl Prepared {
                 self.bases.push(first + place.offset);
             }
         }
-        self.is_guarded = layout.is_guarded(kernel_ix);
+        self.is_guarded = heat.is_guarded[kernel_ix];
         self.is_even = !(kernel.is_tied && kernel.is_exact) && layout.is_even[kernel_ix];
         for (bucket, terms) in kernel.buckets.iter().zip(&kernel.terms_of) {
             self.first_term.push(self.term_bases.len());

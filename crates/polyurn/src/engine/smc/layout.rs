@@ -6,7 +6,7 @@
 //! component. Counters that are touched by the same nodes always hold the same number and share their lines: the count of
 //! component r and the row sums of all tables below r.
 
-use super::kernel::{BucketShape, Kernel, LN_SMALLEST, Term, Touch};
+use super::kernel::{BucketShape, Kernel, LN_RANGE, Term, Touch};
 use crate::counts::MISSING;
 use crate::engine::Problem;
 use crate::engine::assignments::for_each_assignment;
@@ -148,8 +148,9 @@ pub struct Layout {
     pub offsets_of_hidden: Vec<Vec<u32>>,
     /// For each kernel whether every term has one pseudo-count for all its lines.
     pub is_even: Vec<bool>,
-    /// For each kernel the smallest ln that a product of its terms can have: below some bound, logs are added up.
-    pub ln_smallest: Vec<f64>,
+    /// For each kernel how small and large its terms can be.
+    extents: Vec<Vec<Extent>>,
+    n_tokens: u64,
 }
 
 impl Layout {
@@ -235,7 +236,7 @@ impl Layout {
         let is_even =
             |kernel: &Kernel| kernel.terms.iter().all(|term| matches!(counted[term.counted].pseudo, Pseudo::Even(_)));
         let is_even = kernels.iter().map(is_even).collect();
-        let ln_smallest = kernels.iter().map(|kernel| ln_smallest(kernel, &counted, n_tokens)).collect();
+        let extents = kernels.iter().map(|kernel| extents(kernel, &counted)).collect();
         let (hidden_size, offsets_of_hidden) = single_hidden(problem, &kernels, classes.len());
         Ok(Layout {
             classes,
@@ -251,7 +252,8 @@ impl Layout {
             hidden_size,
             offsets_of_hidden,
             is_even,
-            ln_smallest,
+            extents,
+            n_tokens,
         })
     }
 
@@ -280,14 +282,23 @@ impl Layout {
     }
 
     /// Whether tokens of two hidden values can be shared out anew: one hidden node, and weights as products, not logs.
-    pub fn can_reallocate(&self) -> bool {
-        self.hidden_size.is_some_and(|size| size > 1) && (0..self.kernels.len()).all(|kernel| !self.is_guarded(kernel))
+    pub fn can_reallocate(&self, scale: f64) -> bool {
+        let has_values = self.hidden_size.is_some_and(|size| size > 1);
+        has_values && (0..self.kernels.len()).all(|kernel| !self.is_guarded(kernel, scale))
     }
 
-    /// Whether products of a kernel's terms could underflow, so that logs are added up. Scales are at least one, so this
-    /// does not depend on them.
-    pub fn is_guarded(&self, kernel: usize) -> bool {
-        self.ln_smallest[kernel] < LN_SMALLEST
+    /// Whether products of a kernel's terms could leave the range of numbers at either end, so that logs are added up:
+    /// bounds with cells empty and rows full, and the other way round, all pseudo-counts multiplied by `scale`.
+    pub fn is_guarded(&self, kernel: usize, scale: f64) -> bool {
+        let n_uses = self.n_tokens as f64 * self.kernels[kernel].touches.len() as f64;
+        let (mut low, mut high) = (0.0, 0.0);
+        for extent in &self.extents[kernel] {
+            let smallest = extent.power * (extent.ln_smallest + scale.ln()).min(0.0);
+            let largest = extent.power * (extent.largest * scale + n_uses).ln().max(0.0);
+            low += if extent.is_numerator { smallest } else { -largest };
+            high += if extent.is_numerator { largest } else { -smallest };
+        }
+        low < -LN_RANGE || high > LN_RANGE
     }
 
     /// The kernel of a record.
@@ -745,27 +756,29 @@ fn single_hidden(problem: &Problem<'_>, kernels: &[Kernel], n_classes: usize) ->
     (Some(problem.model.node(first[0]).size as usize), offsets)
 }
 
-/// A bound of ln of any product of a kernel's terms: cells empty, rows full. Zero pseudo-counts are no danger: their
-/// products are meant to be zero.
-fn ln_smallest(kernel: &Kernel, counted: &[Counted], n_tokens: u64) -> f64 {
-    let smallest_and_largest = |pseudo: &Pseudo| match pseudo {
-        Pseudo::Even(pseudo) => (pseudo.ln(), pseudo.value),
-        Pseudo::PerLine(all) => {
-            let positive = all.iter().filter(|pseudo| !pseudo.is_zero());
-            positive.fold((0.0, 0.0), |(low, high), pseudo| (f64::min(low, pseudo.ln()), f64::max(high, pseudo.value)))
-        }
-    };
+/// How small and how large the pseudo-counts of a term can be, and how much it counts.
+#[derive(Debug)]
+struct Extent {
+    power: f64,
+    is_numerator: bool,
+    ln_smallest: f64,
+    largest: f64,
+}
+
+/// The extents of a kernel's terms. Zero pseudo-counts are no danger: their products are meant to be zero.
+fn extents(kernel: &Kernel, counted: &[Counted]) -> Vec<Extent> {
     let of_term = |term: &Term| {
-        let (ln_smallest, largest) = smallest_and_largest(&counted[term.counted].pseudo);
-        let power = f64::from(term.power);
-        if term.is_numerator {
-            power * ln_smallest.min(0.0)
-        } else {
-            // A heated row may be larger still, but then so are its cells.
-            -power * (largest + n_tokens as f64 * kernel.touches.len() as f64).ln().max(0.0)
-        }
+        let (ln_smallest, largest) = match &counted[term.counted].pseudo {
+            Pseudo::Even(pseudo) => (pseudo.ln(), pseudo.value),
+            Pseudo::PerLine(all) => {
+                let positive = all.iter().filter(|pseudo| !pseudo.is_zero());
+                positive
+                    .fold((0.0, 0.0), |(low, high), pseudo| (f64::min(low, pseudo.ln()), f64::max(high, pseudo.value)))
+            }
+        };
+        Extent { power: f64::from(term.power), is_numerator: term.is_numerator, ln_smallest, largest }
     };
-    kernel.terms.iter().map(of_term).sum()
+    kernel.terms.iter().map(of_term).collect()
 }
 
 /// For each state of the bucket the number of the line within the block, as far as unseen nodes decide it.

@@ -2,7 +2,7 @@
 
 use super::course::{Course, list_tokens};
 use super::frame::Frame;
-use super::kernel::{Kernel, LISTED, Word};
+use super::kernel::{Heat, Kernel, LISTED, Word};
 use super::lanes::{Lanes, Shard};
 use super::layout::Layout;
 use super::order::{Order, tokens};
@@ -156,7 +156,7 @@ impl<'r, W: Word> Run<'r, W> {
             prepared: Vec::new(),
             n_block_units,
             unit_of_block,
-            scale: path.start_scale,
+            heat: Heat::new(layout, path.start_scale),
             step: 0,
         };
         let result = RunResult {
@@ -407,7 +407,7 @@ impl<'r, W: Word> Run<'r, W> {
 
     /// Shares the tokens of some pairs of hidden values out anew.
     fn reallocate(&mut self, n_placed: usize) {
-        if !self.course.layout.can_reallocate() {
+        if self.path.n_reallocations == 0 || !self.course.layout.can_reallocate(self.course.heat.scale) {
             return;
         }
         let size = self.course.layout.hidden_size.unwrap_or(0);
@@ -563,8 +563,8 @@ impl<'r, W: Word> Run<'r, W> {
     /// Changes the factor of all pseudo-counts: every particle is weighted by the ratio of its probabilities.
     fn cool(&mut self, to: f64, is_last: bool) {
         self.course.step += 1;
-        let tables = self.course.cooling_tables(self.course.scale, to);
-        self.course.scale = to;
+        let tables = self.course.cooling_tables(self.course.heat.scale, to);
+        self.course.heat = Heat::new(self.course.layout, to);
         self.lanes.need_all();
         self.lanes.refresh();
         let course = &self.course;

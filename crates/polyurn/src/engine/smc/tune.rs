@@ -72,7 +72,7 @@ impl Wish {
         let Crew { isa, threads, max_memory } = crew;
         let start = Instant::now();
         let layout = Layout::new(problem)?;
-        if self.n_reallocations.is_some_and(|n| n > 0) && !layout.can_reallocate() {
+        if self.n_reallocations.is_some_and(|n| n > 0) && !layout.can_reallocate(1.0) {
             return Err(Error::Setting(
                 "--split-merge: this model does not have one hidden node whose values can be shared out anew; leave it out"
                     .into(),
