@@ -4,8 +4,8 @@ use crate::args::{CheckpointArgs, LimitArgs, OutputArgs};
 use crate::checkpoint::CheckpointFile;
 use crate::output::{Failure, Output};
 use indicatif::{ProgressBar, ProgressStyle};
-use polyurn::Result;
 use polyurn::control::{Control, Observer, Progress};
+use polyurn::{Result, Warning};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,16 @@ pub fn check_checkpoint(checkpoint: &CheckpointArgs, output: &OutputArgs) -> std
             Err(Failure::Usage(format!("{}: is both checkpoint and output; give two files", output.display())))
         }
         _ => Ok(()),
+    }
+}
+
+impl CheckpointArgs {
+    /// Removes the checkpoint of a job that is done. One that the time limit cut short keeps it: more time goes on from it.
+    pub fn remove_unless_cut(&self, warnings: &[Warning]) {
+        let is_cut = warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. }));
+        if let Some(path) = self.checkpoint.as_ref().filter(|_| !is_cut) {
+            CheckpointFile::remove(path);
+        }
     }
 }
 

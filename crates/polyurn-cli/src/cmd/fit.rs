@@ -2,7 +2,6 @@
 
 use super::score::warnings_json;
 use crate::args::{FitArgs, FitMethod};
-use crate::checkpoint::CheckpointFile;
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
 use crate::particles::Report;
@@ -44,9 +43,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         FitMethod::Smc => by_particles(args, &problem, &output, &mut control, &mut warnings)?,
     };
     drop(control);
-    if let Some(path) = &args.checkpoint.checkpoint {
-        CheckpointFile::remove(path);
-    }
+    args.checkpoint.remove_unless_cut(&warnings);
     if !prior.is_consistent() {
         warnings.push(Warning::InconsistentPrior);
     }

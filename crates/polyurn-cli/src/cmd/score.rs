@@ -1,7 +1,6 @@
 //! `polyurn score`: the evidence of one model, or of one model at several values of `a`.
 
 use crate::args::{ScoreArgs, ScoreMethod};
-use crate::checkpoint::CheckpointFile;
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
 use crate::parallel;
@@ -37,9 +36,7 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
             let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
             let score = job.score(&given.settings, output.n_threads, &mut control)?;
             drop(control);
-            if let Some(path) = &args.checkpoint.checkpoint {
-                CheckpointFile::remove(path);
-            }
+            args.checkpoint.remove_unless_cut(&score.warnings);
             output.warn(&score.warnings);
             output.result(|| score.json(&output), || score.text(&args.model.model, &args.data.data))
         }
