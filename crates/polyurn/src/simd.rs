@@ -91,14 +91,13 @@ fn avx512<J: Job>(job: J) {
     job.run();
 }
 
-/// What a buffer must have behind its last element so that a [`Gather`] can load whole registers.
-pub const GATHER_PADDING: usize = 64;
-
 /// Elements that are gathered together.
 const GROUP: usize = 32;
 
-/// How far apart the sources of a group may lie so that two registers hold them all, for 16 and for 32 bits.
-const WINDOW_16: usize = 64;
+/// Elements that are loaded to gather a group from: two registers of 16 bits each.
+pub const WINDOW: usize = 64;
+
+/// Two registers of 32 bits each.
 const WINDOW_32: usize = 32;
 
 /// A map `to[ix] = from[map[ix]]`, made ready to be used for many lines.
@@ -108,47 +107,50 @@ const WINDOW_32: usize = 32;
 #[derive(Debug, Default)]
 pub struct Gather {
     map: Vec<u32>,
-    /// For each group of the map the first source.
-    first: Vec<u32>,
-    /// The map within each group, from the first source on.
+    /// The map within each group, from its first source on.
     within: Vec<u16>,
-    /// For each group whether its sources fit into the window.
+    /// For each group whether it ascends and its sources fit into the window.
     fits: Vec<bool>,
 }
 
 /// Integers that can be gathered.
 pub trait Gathered: Copy {
-    /// Gathers what the map says from its element `start` on, a multiple of 32.
-    fn gather(isa: Isa, plan: &Gather, start: usize, from: &[Self], to: &mut [Self]);
+    /// Gathers what the map says.
+    fn gather(isa: Isa, plan: &Gather, from: &[Self], to: &mut [Self]);
 }
 
 impl Gather {
-    /// Takes up a map, from which `base` is taken off.
-    pub fn set(&mut self, map: &[u32], base: u32) {
+    /// Takes up a map.
+    pub fn set(&mut self, map: &[u32]) {
         self.map.clear();
-        self.map.extend(map.iter().map(|slot| slot - base));
-        self.first.clear();
+        self.map.extend_from_slice(map);
         self.within.clear();
         self.fits.clear();
-        for group in self.map.chunks(GROUP) {
-            let first = group[0];
-            // In a map that does not ascend this may wrap; such a group does not fit.
+        for group in map.chunks(GROUP) {
+            let (first, last) = (group[0], group[group.len() - 1]);
             self.within.extend(group.iter().map(|slot| slot.wrapping_sub(first) as u16));
-            let fits = group.len() == GROUP && group.iter().all(|slot| slot.wrapping_sub(first) < WINDOW_16 as u32);
-            self.first.push(first);
-            self.fits.push(fits);
+            let is_near = group.len() == GROUP && last.wrapping_sub(first) < WINDOW as u32;
+            self.fits.push(is_near && group.is_sorted());
         }
     }
 
-    fn all_one_by_one<T: Copy>(&self, first_group: usize, from: &[T], to: &mut [T]) {
-        for (group, to) in (first_group..).zip(to.chunks_mut(GROUP)) {
-            self.one_by_one(group, from, to);
-        }
+    fn groups<'g, T>(&'g self, to: &'g mut [T]) -> impl Iterator<Item = (Group<'g>, &'g mut [T])> {
+        let maps = self.map.chunks(GROUP).zip(self.within.chunks(GROUP)).zip(&self.fits);
+        maps.map(|((map, within), &fits)| Group { map, within, fits }).zip(to.chunks_mut(GROUP))
     }
+}
 
-    fn one_by_one<T: Copy>(&self, group: usize, from: &[T], to: &mut [T]) {
-        let map = &self.map[group * GROUP..];
-        for (to, &slot) in to.iter_mut().zip(map) {
+/// Part of a map that is gathered together.
+struct Group<'g> {
+    map: &'g [u32],
+    within: &'g [u16],
+    fits: bool,
+}
+
+impl Group<'_> {
+    #[inline(always)]
+    fn one_by_one<T: Copy>(&self, from: &[T], to: &mut [T]) {
+        for (to, &slot) in to.iter_mut().zip(self.map) {
             *to = from[slot as usize];
         }
     }
@@ -156,42 +158,39 @@ impl Gather {
 
 impl Gathered for u16 {
     #[inline]
-    fn gather(isa: Isa, plan: &Gather, start: usize, from: &[Self], to: &mut [Self]) {
-        debug_assert_eq!(start % GROUP, 0);
+    fn gather(isa: Isa, plan: &Gather, from: &[Self], to: &mut [Self]) {
         match isa.0 {
             // SAFETY: this level is only made by `detect`, after asking the machine for these very features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { gather_u16_avx512(plan, start / GROUP, from, to) },
-            _ => plan.all_one_by_one(start / GROUP, from, to),
+            Level::Avx512 => unsafe { gather_u16_avx512(plan, from, to) },
+            _ => plan.groups(to).for_each(|(group, to)| group.one_by_one(from, to)),
         }
     }
 }
 
 impl Gathered for u32 {
     #[inline]
-    fn gather(isa: Isa, plan: &Gather, start: usize, from: &[Self], to: &mut [Self]) {
-        debug_assert_eq!(start % GROUP, 0);
+    fn gather(isa: Isa, plan: &Gather, from: &[Self], to: &mut [Self]) {
         match isa.0 {
             // SAFETY: this level is only made by `detect`, after asking the machine for these very features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { gather_u32_avx512(plan, start / GROUP, from, to) },
-            _ => plan.all_one_by_one(start / GROUP, from, to),
+            Level::Avx512 => unsafe { gather_u32_avx512(plan, from, to) },
+            _ => plan.groups(to).for_each(|(group, to)| group.one_by_one(from, to)),
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn gather_u16_avx512(plan: &Gather, first_group: usize, from: &[u16], to: &mut [u16]) {
+fn gather_u16_avx512(plan: &Gather, from: &[u16], to: &mut [u16]) {
     use std::arch::x86_64::*;
-    for (group, to) in (first_group..).zip(to.chunks_mut(GROUP)) {
-        let first = plan.first[group] as usize;
-        let window = from.get(first..first + WINDOW_16);
-        let (Some(window), true, GROUP) = (window, plan.fits[group], to.len()) else {
-            plan.one_by_one(group, from, to);
+    for (group, to) in plan.groups(to) {
+        let window = from[group.map[0] as usize..].first_chunk::<WINDOW>();
+        let within = group.within.first_chunk::<GROUP>();
+        let (Some(window), Some(within), true, GROUP) = (window, within, group.fits, to.len()) else {
+            group.one_by_one(from, to);
             continue;
         };
-        let within = &plan.within[group * GROUP..][..GROUP];
         // SAFETY: `within` and `to` have 32 elements, `window` has 64; loads and stores are unaligned ones, and indices
         // are taken modulo 64.
         unsafe {
@@ -205,19 +204,14 @@ fn gather_u16_avx512(plan: &Gather, first_group: usize, from: &[u16], to: &mut [
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn gather_u32_avx512(plan: &Gather, first_group: usize, from: &[u32], to: &mut [u32]) {
+fn gather_u32_avx512(plan: &Gather, from: &[u32], to: &mut [u32]) {
     use std::arch::x86_64::*;
-    for (group, to) in (first_group..).zip(to.chunks_mut(GROUP)) {
-        if to.len() < GROUP {
-            plan.one_by_one(group, from, to);
-            continue;
-        }
-        for half in 0..2 {
-            let map = &plan.map[group * GROUP + half * 16..][..16];
-            let to = &mut to[half * 16..][..16];
-            let (first, last) = (map[0] as usize, map[15] as usize);
-            let window = from.get(first..first + WINDOW_32);
-            let (Some(window), true) = (window, plan.fits[group] && last >= first && last - first < WINDOW_32) else {
+    for (group, to) in plan.groups(to) {
+        for (map, to) in group.map.chunks(GROUP / 2).zip(to.chunks_mut(GROUP / 2)) {
+            let (first, last) = (map[0] as usize, map[map.len() - 1] as usize);
+            let is_near = group.fits && last - first < WINDOW_32 && to.len() == GROUP / 2;
+            let window = from[first..].first_chunk::<WINDOW_32>();
+            let (Some(window), Some(map), true) = (window, map.first_chunk::<{ GROUP / 2 }>(), is_near) else {
                 to.iter_mut().zip(map).for_each(|(to, &slot)| *to = from[slot as usize]);
                 continue;
             };
@@ -246,8 +240,7 @@ mod tests {
         for round in 0..400 {
             let n = 1 + below(400) as usize;
             let spread = [1, 2, 5, 100][round % 4];
-            let base = below(50) as u32;
-            let mut slot = base;
+            let mut slot = below(50) as u32;
             let mut map: Vec<u32> = (0..n)
                 .map(|_| {
                     slot += below(spread) as u32;
@@ -258,17 +251,17 @@ mod tests {
                 let at = below(n as u64) as usize;
                 map.swap(0, at);
             }
-            let n_from = (slot - base) as usize + 1 + if round % 3 == 0 { GATHER_PADDING } else { 0 };
+            let n_from = slot as usize + 1 + if round % 3 == 0 { WINDOW } else { 0 };
             let mut plan = Gather::default();
-            plan.set(&map, base);
+            plan.set(&map);
             let narrow: Vec<u16> = (0..n_from).map(|_| below(65_536) as u16).collect();
             let wide: Vec<u32> = (0..n_from).map(|_| below(1 << 32) as u32).collect();
             let mut got = vec![0u16; n];
-            u16::gather(Isa::detect(), &plan, 0, &narrow, &mut got);
-            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == narrow[(slot - base) as usize]));
+            u16::gather(Isa::detect(), &plan, narrow.as_slice(), &mut got);
+            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == narrow[slot as usize]));
             let mut got = vec![0u32; n];
-            u32::gather(Isa::detect(), &plan, 0, &wide, &mut got);
-            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == wide[(slot - base) as usize]));
+            u32::gather(Isa::detect(), &plan, wide.as_slice(), &mut got);
+            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == wide[slot as usize]));
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Genealogy {
     scratch: Vec<u32>,
     /// Buffers to compose all maps in at once.
     spare: Vec<Vec<u32>>,
+    /// Maps that are not needed any more: their memory is.
+    forgotten: Vec<Vec<u32>>,
     plan: Gather,
     isa: Isa,
 }
@@ -35,6 +37,7 @@ impl Genealogy {
             eves,
             scratch: vec![0; n_slots],
             spare: Vec::new(),
+            forgotten: Vec::new(),
             plan: Gather::default(),
             isa,
         }
@@ -57,22 +60,25 @@ impl Genealogy {
 
     /// A new generation: slot m descends from slot `ancestors[m]`.
     pub fn resample(&mut self, ancestors: &[u32], is_parallel: bool) {
-        self.plan.set(ancestors, 0);
+        self.plan.set(ancestors);
         let (plan, isa) = (&self.plan, self.isa);
         if is_parallel {
             self.spare.resize_with(self.maps.len() + 1, || vec![0; ancestors.len()]);
             let compose = |(map, spare): (&mut Vec<u32>, &mut Vec<u32>)| {
-                u32::gather(isa, plan, 0, map, spare);
+                u32::gather(isa, plan, map.as_slice(), spare);
                 std::mem::swap(map, spare);
             };
             self.maps.par_iter_mut().chain([&mut self.eves]).zip(&mut self.spare).for_each(compose);
         } else {
             for map in self.maps.iter_mut().chain([&mut self.eves]) {
-                u32::gather(isa, plan, 0, map, &mut self.scratch);
+                u32::gather(isa, plan, map.as_slice(), &mut self.scratch);
                 std::mem::swap(map, &mut self.scratch);
             }
         }
-        self.maps.push(ancestors.to_vec());
+        let mut map = self.forgotten.pop().unwrap_or_default();
+        map.clear();
+        map.extend_from_slice(ancestors);
+        self.maps.push(map);
     }
 
     /// When too many maps are kept: the generation before which lines have to be brought up to date now.
@@ -82,7 +88,7 @@ impl Genealogy {
 
     /// Forgets the maps of generations before this one.
     pub fn forget_before(&mut self, generation: u32) {
-        self.maps.drain(..(generation - self.first) as usize);
+        self.forgotten.extend(self.maps.drain(..(generation - self.first) as usize));
         self.first = generation;
     }
 

@@ -9,18 +9,20 @@ use super::kernel::{LANE_GROUP, Word, Workspace};
 use super::layout::Layout;
 use super::reallocate::Reallocation;
 use super::uniforms::Uniforms;
-use crate::simd::{GATHER_PADDING, Gather, Isa};
+use crate::simd::{Gather, Isa, WINDOW};
 use rayon::prelude::*;
-use std::ops::Range;
 
 /// Particles of a shard, at most. A power of two, so that a slot is split by shifting.
 pub const MAX_LANES: usize = 256;
 
 /// Shards that a thread takes at least at a time.
-const MIN_SHARDS: usize = 8;
+const MIN_SHARDS: usize = 3;
 
 /// Work per step, in terms of all particles, from which threads are worth waking.
 const PARALLEL_FROM: f64 = 1e5;
+
+/// Bytes of lines that are copied before they are gathered from: few enough to stay in the cache.
+const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// One shard.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub struct Shard<W> {
     pub uniforms: Uniforms,
     /// Buffers for moves of whole groups.
     pub reallocation: Reallocation<W>,
+    /// How to gather lines.
+    plan: Gather,
 }
 
 /// A range of lines that are brought up to date together.
@@ -66,16 +70,23 @@ pub struct Lanes<W> {
     pub genealogy: Genealogy,
     units: Vec<Unit>,
     stale: Vec<u32>,
-    gathered: Vec<Gathered<W>>,
+    /// Lines that were copied but not yet gathered from.
+    copied: Vec<Unit>,
+    copies: Copies<W>,
     is_parallel: bool,
     isa: Isa,
-    /// Lines that were gathered but not yet put in place.
-    to_put_back: Vec<Unit>,
 }
 
 /// Lanes of a shard for a number of particles.
 pub fn lanes_for(n_particles: usize) -> usize {
     n_particles.next_power_of_two().clamp(LANE_GROUP, MAX_LANES)
+}
+
+/// Zeros that were written, not only promised: where a page is read before it is written, its first write stops all threads.
+fn written<W: Word>(n: usize) -> Vec<W> {
+    let mut zeros = vec![W::default(); n];
+    std::hint::black_box(&mut zeros).fill(W::default());
+    zeros
 }
 
 impl<W: Word> Shard<W> {
@@ -118,45 +129,49 @@ impl<W: Word> Lanes<W> {
         let most_buckets = layout.kernels.iter().map(|kernel| kernel.buckets.len()).max().unwrap_or(0);
         let shard = |ix: usize| Shard {
             ix,
-            lines: vec![W::default(); n_lines * lanes],
+            lines: written(n_lines * lanes),
             weights: (0..lanes).map(|lane| if ix * lanes + lane < n_particles { 1.0 } else { 0.0 }).collect(),
             sum: 0.0,
             squares: 0.0,
             work: Workspace::new(&layout.kernels, lanes),
             uniforms: Uniforms::new((most_buckets + 1) * lanes),
             reallocation: Reallocation::default(),
+            plan: Gather::default(),
+        };
+        let is_parallel = n_threads > 1 && n_shards > 1 && work_per_step * n_particles as f64 >= PARALLEL_FROM;
+        let shards = if is_parallel {
+            (0..n_shards).into_par_iter().map(shard).collect()
+        } else {
+            (0..n_shards).map(shard).collect()
         };
         Lanes {
             lanes,
             n_particles,
-            shards: (0..n_shards).map(shard).collect(),
+            shards,
             genealogy: Genealogy::new(n_shards * lanes, isa),
             units: ranges.map(|(first, n)| Unit { first, n, generation: 0 }).collect(),
             stale: Vec::new(),
-            gathered: (0..n_shards).map(|_| Gathered::new(n_shards * lanes)).collect(),
+            copied: Vec::new(),
+            copies: Copies { lines: Vec::new(), n_slots: n_shards * lanes },
             isa,
-            to_put_back: Vec::new(),
-            is_parallel: n_threads > 1 && n_shards > 1 && work_per_step * n_particles as f64 >= PARALLEL_FROM,
+            is_parallel,
         }
     }
 
-    /// Does something in every shard, on several threads where that is worth it.
+    /// Does something in every shard, on several threads where that is worth it. Lines that are being brought up to date are
+    /// gathered on the way: they are then still in the cache.
     pub fn each(&mut self, f: impl Fn(&mut Shard<W>) + Sync + Send) {
-        let ranges = std::mem::take(&mut self.to_put_back);
-        if !ranges.is_empty() {
-            // Lines that were gathered are put in place on the way: they are then still in the cache.
-            let lanes = self.lanes;
-            self.shards.par_iter_mut().zip(&self.gathered).with_min_len(MIN_SHARDS).for_each(|(shard, gathered)| {
-                gathered.put_back(shard, &ranges, lanes);
-                f(shard);
-            });
-            return;
-        }
+        let (units, copies, genealogy, isa) = (&self.copied, &self.copies, &self.genealogy, self.isa);
+        let gather = |shard: &mut Shard<W>| {
+            copies.gather(shard, units, genealogy, isa);
+            f(shard);
+        };
         if self.is_parallel {
-            self.shards.par_iter_mut().with_min_len(MIN_SHARDS).for_each(f);
+            self.shards.par_iter_mut().with_min_len(MIN_SHARDS).for_each(gather);
         } else {
-            self.shards.iter_mut().for_each(f);
+            self.shards.iter_mut().for_each(gather);
         }
+        self.copied.clear();
     }
 
     /// Marks a unit as needed: it is up to date after the next [`Lanes::refresh`].
@@ -178,58 +193,23 @@ impl<W: Word> Lanes<W> {
 
     /// Brings everything that was marked up to date: each lane gets what its ancestor had.
     pub fn refresh(&mut self) {
-        if self.stale.is_empty() {
-            return;
-        }
-        self.settle();
         let now = self.genealogy.now();
-        let stale = std::mem::take(&mut self.stale);
-        // A unit may have been marked twice.
-        let mut ranges: Vec<Unit> = Vec::with_capacity(stale.len());
-        for &unit in &stale {
-            let unit = &mut self.units[unit as usize];
-            if unit.generation != now {
-                ranges.push(*unit);
-                unit.generation = now;
+        let n_at_once = (COPIED_AT_ONCE / (size_of::<W>() * self.copies.n_slots)) as u32;
+        while !self.stale.is_empty() {
+            self.settle();
+            let mut n_lines = 0;
+            while let (Some(unit), true) = (self.stale.last(), n_lines <= n_at_once) {
+                let unit = &mut self.units[*unit as usize];
+                // A unit may have been marked twice.
+                if unit.generation != now {
+                    n_lines += unit.n;
+                    self.copied.push(*unit);
+                    unit.generation = now;
+                }
+                self.stale.pop();
             }
+            self.copies.take(&self.copied, &self.shards, self.is_parallel);
         }
-        let (lanes, genealogy, isa) = (self.lanes, &self.genealogy, self.isa);
-        if !self.is_parallel {
-            let Gathered { plan, window, .. } = &mut self.gathered[0];
-            let mut planned = None;
-            for range in &ranges {
-                if planned != Some(range.generation) {
-                    plan.set(genealogy.map_from(range.generation), 0);
-                    planned = Some(range.generation);
-                }
-                for line in range.first..range.first + range.n {
-                    let line = line as usize * lanes..(line as usize + 1) * lanes;
-                    for (shard, part) in self.shards.iter().zip(window.chunks_exact_mut(lanes)) {
-                        part.copy_from_slice(&shard.lines[line.clone()]);
-                    }
-                    for shard in &mut self.shards {
-                        W::gather(isa, plan, shard.ix * lanes, window, &mut shard.lines[line.clone()]);
-                    }
-                }
-            }
-        } else {
-            let shards = &self.shards;
-            let gather_shard = |(ix, out): (usize, &mut Gathered<W>)| {
-                out.n_used = 0;
-                for range in &ranges {
-                    let map = &genealogy.map_from(range.generation)[ix * lanes..][..lanes];
-                    let sources = map[0] as usize..map[lanes - 1] as usize + 1;
-                    out.plan.set(map, map[0]);
-                    for line in range.first..range.first + range.n {
-                        out.add(isa, shards, lanes, line as usize, sources.clone());
-                    }
-                }
-            };
-            self.gathered.par_iter_mut().enumerate().with_min_len(MIN_SHARDS).for_each(gather_shard);
-            self.to_put_back = ranges;
-        }
-        self.stale = stale;
-        self.stale.clear();
     }
 
     /// A line in all particles.
@@ -252,15 +232,16 @@ impl<W: Word> Lanes<W> {
         }
     }
 
-    /// Puts lines that were gathered in place, before anything looks at them other than through [`Lanes::each`].
+    /// Gathers lines that were copied, before anything looks at them other than through [`Lanes::each`].
     pub fn settle(&mut self) {
-        if !self.to_put_back.is_empty() {
+        if !self.copied.is_empty() {
             self.each(|_| ());
         }
     }
 
     /// A new generation. Lanes without a particle follow the last one.
     pub fn resample(&mut self, ancestors: &mut Vec<u32>) {
+        self.settle();
         let last = *ancestors.last().expect("at least one particle");
         ancestors.resize(self.shards.len() * self.lanes, last);
         self.genealogy.resample(ancestors, self.is_parallel);
@@ -269,57 +250,57 @@ impl<W: Word> Lanes<W> {
                 (0..self.units.len()).filter(|&unit| self.units[unit].generation < generation).collect();
             overdue.into_iter().for_each(|unit| self.need(unit));
             self.refresh();
+            self.settle();
             self.genealogy.forget_before(generation);
         }
     }
 }
 
-/// Lines of one shard while they are brought up to date.
+/// Lines as they were before they are brought up to date, one after another, each of all particles.
 #[derive(Debug)]
-struct Gathered<W> {
-    /// Gathered lines, one after another; the rest is left from before.
+struct Copies<W> {
     lines: Vec<W>,
-    n_used: usize,
-    plan: Gather,
-    /// The part of a line that the shard's particles descend from, and room to load whole registers.
-    window: Vec<W>,
+    n_slots: usize,
 }
 
-impl<W: Word> Gathered<W> {
-    fn new(n_slots: usize) -> Self {
-        Gathered {
-            lines: Vec::new(),
-            n_used: 0,
-            plan: Gather::default(),
-            window: vec![W::default(); n_slots + GATHER_PADDING],
+impl<W: Word> Copies<W> {
+    fn take(&mut self, units: &[Unit], shards: &[Shard<W>], is_parallel: bool) {
+        let n_lines: u32 = units.iter().map(|unit| unit.n).sum();
+        let n = n_lines as usize * self.n_slots;
+        // Behind the last line there is room to load whole registers.
+        if self.lines.len() < n + WINDOW {
+            self.lines.resize(n + WINDOW, W::default());
+        }
+        let copy = |(line, copy): (u32, &mut [W])| {
+            let lanes = shards[0].weights.len();
+            for (shard, part) in shards.iter().zip(copy.chunks_exact_mut(lanes)) {
+                part.copy_from_slice(&shard.lines[line as usize * lanes..][..lanes]);
+            }
+        };
+        let lines = units.iter().flat_map(|unit| unit.first..unit.first + unit.n);
+        let copies = self.lines[..n].chunks_exact_mut(self.n_slots);
+        if is_parallel {
+            lines.zip(copies).par_bridge().for_each(copy);
+        } else {
+            lines.zip(copies).for_each(copy);
         }
     }
 
-    /// Copies what was gathered to where it belongs.
-    fn put_back(&self, shard: &mut Shard<W>, ranges: &[Unit], lanes: usize) {
-        let mut rest = self.lines.as_slice();
-        for range in ranges {
-            let (now, later) = rest.split_at(range.n as usize * lanes);
-            shard.lines[range.first as usize * lanes..][..now.len()].copy_from_slice(now);
-            rest = later;
+    /// Writes what each particle's ancestor had.
+    fn gather(&self, shard: &mut Shard<W>, units: &[Unit], genealogy: &Genealogy, isa: Isa) {
+        let lanes = shard.weights.len();
+        let mut first = 0;
+        let mut planned = None;
+        for unit in units {
+            if planned != Some(unit.generation) {
+                shard.plan.set(&genealogy.map_from(unit.generation)[shard.ix * lanes..][..lanes]);
+                planned = Some(unit.generation);
+            }
+            let lines = shard.lines[unit.first as usize * lanes..].chunks_exact_mut(lanes);
+            for line in lines.take(unit.n as usize) {
+                W::gather(isa, &shard.plan, &self.lines[first..first + self.n_slots + WINDOW], line);
+                first += self.n_slots;
+            }
         }
-    }
-
-    /// Gathers one line from these slots, as planned.
-    fn add(&mut self, isa: Isa, shards: &[Shard<W>], lanes: usize, line: usize, sources: Range<usize>) {
-        let mut slot = sources.start;
-        while slot < sources.end {
-            let (shard, lane) = (slot / lanes, slot % lanes);
-            let n = (lanes - lane).min(sources.end - slot);
-            let part = &shards[shard].lines[line * lanes + lane..][..n];
-            self.window[slot - sources.start..][..n].copy_from_slice(part);
-            slot += n;
-        }
-        let end = self.n_used + lanes;
-        if self.lines.len() < end {
-            self.lines.resize(end, W::default());
-        }
-        W::gather(isa, &self.plan, 0, &self.window, &mut self.lines[self.n_used..end]);
-        self.n_used = end;
     }
 }

@@ -41,8 +41,7 @@ pub fn resample(scheme: Scheme, weights: &[f64], total: f64, rng: &mut impl Rng,
     ancestors.clear();
     match scheme {
         Scheme::Systematic => {
-            let start = draw::open_unit(rng);
-            along(weights, total, (0..n).map(|ix| (ix as f64 + start) / n as f64), ancestors);
+            evenly(weights, total, draw::open_unit(rng), ancestors);
         }
         Scheme::Stratified => {
             let points: Vec<f64> = (0..n).map(|ix| (ix as f64 + draw::open_unit(rng)) / n as f64).collect();
@@ -68,6 +67,28 @@ pub fn resample(scheme: Scheme, weights: &[f64], total: f64, rng: &mut impl Rng,
             ancestors.truncate(n);
         }
     }
+}
+
+/// As [`along`] for the points (ix + start) / n, without a branch per point: how many points lie below each running sum,
+/// then for each point how many sums lie below it.
+fn evenly(weights: &[f64], total: f64, start: f64, ancestors: &mut Vec<u32>) {
+    let n = weights.len();
+    let last = weights.iter().rposition(|&weight| weight > 0.0).expect("a positive weight") as u32;
+    let points_per_weight = n as f64 / total;
+    ancestors.resize(n + 1, 0);
+    let mut sum = 0.0;
+    for &weight in weights {
+        sum += weight;
+        // A cast of a negative number gives zero: no point lies below.
+        let n_below = (sum * points_per_weight - start + 1.0) as usize;
+        ancestors[n_below.min(n)] += 1;
+    }
+    let mut n_sums = 0;
+    for ancestor in ancestors.iter_mut() {
+        n_sums += *ancestor;
+        *ancestor = n_sums.min(last);
+    }
+    ancestors.truncate(n);
 }
 
 /// Walks ascending points in (0, 1) along the running sum of the weights.
@@ -135,6 +156,25 @@ mod tests {
                 assert!((mean - expected).abs() <= 4.5 * error, "{scheme:?} slot {slot}: {mean} for {expected}");
             }
             assert_eq!(sums[2], 0.0, "a particle without weight has no children");
+        }
+    }
+
+    #[test]
+    fn even_steps_find_what_a_walk_finds() {
+        let mut rng = Seed(8).stream(Purpose::Urn, 0, 0, 0);
+        for round in 0..200 {
+            let n = 1 + round % 70;
+            // Many zeros, also at both ends.
+            let weights: Vec<f64> = (0..n).map(|_| (draw::open_unit(&mut rng) * 3.0 - 1.0).max(0.0)).collect();
+            let total: f64 = weights.iter().sum();
+            if total == 0.0 {
+                continue;
+            }
+            let start = draw::open_unit(&mut rng);
+            let (mut fast, mut slow) = (Vec::new(), Vec::new());
+            evenly(&weights, total, start, &mut fast);
+            along(&weights, total, (0..n).map(|ix| (ix as f64 + start) / n as f64), &mut slow);
+            assert_eq!(fast, slow, "{weights:?} from {start}");
         }
     }
 

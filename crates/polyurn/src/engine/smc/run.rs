@@ -84,6 +84,8 @@ pub struct Run<'r, W> {
     log: f64,
     weight_total: f64,
     result: RunResult,
+    /// Buffers for resampling: all weights, and each slot's ancestor.
+    weights: Vec<f64>,
     ancestors: Vec<u32>,
 }
 
@@ -169,7 +171,8 @@ impl<'r, W: Word> Run<'r, W> {
             variance: 0.0,
             n_updates: 0,
         };
-        Run { course, path, lanes, log: 0.0, weight_total: n_particles as f64, result, ancestors: Vec::new() }
+        let weight_total = n_particles as f64;
+        Run { course, path, lanes, log: 0.0, weight_total, result, weights: Vec::new(), ancestors: Vec::new() }
     }
 
     /// Goes through all tokens. `tick` is asked now and then, with the share that is done, whether to go on.
@@ -545,11 +548,12 @@ impl<'r, W: Word> Run<'r, W> {
     /// A new generation in proportion to the weights, which are 1 afterwards.
     fn resample(&mut self) {
         let n_particles = self.lanes.n_particles;
-        let weights: Vec<f64> =
-            self.lanes.shards.iter().flat_map(|shard| &shard.weights).copied().take(n_particles).collect();
+        self.weights.clear();
+        self.lanes.shards.iter().for_each(|shard| self.weights.extend_from_slice(&shard.weights));
+        self.weights.truncate(n_particles);
         let course = &self.course;
         let mut rng = course.seed.stream(Purpose::Ancestors, course.replicate, 0, course.step);
-        resample(self.path.scheme, &weights, self.weight_total, &mut rng, &mut self.ancestors);
+        resample(self.path.scheme, &self.weights, self.weight_total, &mut rng, &mut self.ancestors);
         self.lanes.resample(&mut self.ancestors);
         self.log += (self.weight_total / n_particles as f64).ln();
         self.lanes.reset_weights();
