@@ -5,9 +5,11 @@
 //! of the lines, so the ratio of two scales is a sum over lines of a number that depends on the count alone.
 
 use super::course::Course;
-use super::kernel::{LISTED, Word, rebuild};
 use super::lanes::Shard;
 use super::layout::{Kind, Pseudo};
+use super::prepared::LISTED;
+use super::word::Word;
+use super::workspace::rebuild;
 use std::sync::Arc;
 
 /// ln ratios for one step of cooling.

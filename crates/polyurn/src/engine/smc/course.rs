@@ -1,9 +1,12 @@
 //! What happens to one token in one shard of particles, and which lines have to be up to date for it.
 
 use super::frame::Frame;
-use super::kernel::{Heat, Kernel, LISTED, Prepared, Storage, Word, Workspace, rebuild};
+use super::kernel::Kernel;
 use super::lanes::{Lanes, Shard};
 use super::layout::{Layout, Place};
+use super::prepared::{Heat, LISTED, Prepared, Storage};
+use super::word::Word;
+use super::workspace::{Workspace, rebuild};
 use crate::Seed;
 use crate::simd::Isa;
 use rand::Rng;

@@ -1,9 +1,11 @@
 //! What particles keep in memory, decided before anything is allocated.
 
-use super::kernel::{Kernel, LISTED, Storage, Workspace};
+use super::kernel::Kernel;
 use super::lanes::lanes_for;
 use super::layout::Layout;
+use super::prepared::{LISTED, Storage};
 use super::run::Path;
+use super::workspace::Workspace;
 use crate::error::{Error, Result};
 
 /// A block is not kept when its tokens are fewer than this share of its lines: adding them up again is then faster.

@@ -5,10 +5,12 @@
 //! alone. Lanes beyond the last particle go along without weight.
 
 use super::genealogy::Genealogy;
-use super::kernel::{LANE_GROUP, Word, Workspace};
 use super::layout::Layout;
+use super::loops::LANE_GROUP;
 use super::reallocate::Reallocation;
 use super::uniforms::Uniforms;
+use super::word::Word;
+use super::workspace::Workspace;
 use crate::simd::{Gather, Isa, WINDOW};
 use rayon::prelude::*;
 

@@ -6,7 +6,7 @@
 //! component. Counters that are touched by the same nodes always hold the same number and share their lines: the count of
 //! component r and the row sums of all tables below r.
 
-use super::kernel::{BucketShape, Kernel, LN_RANGE, Term, Touch};
+use super::kernel::{BucketShape, Kernel, Term, Touch};
 use crate::counts::MISSING;
 use crate::engine::Problem;
 use crate::engine::assignments::for_each_assignment;
@@ -32,6 +32,9 @@ const ALWAYS_JOINT: f64 = 64.0;
 
 /// The same for records that use a tied table more than once: only the joint states make such a token exact.
 const JOINT_IF_TIED: f64 = 4096.0;
+
+/// How far from zero ln of a product of terms may be for it to be computed as a product; beyond, logs are added up.
+const LN_RANGE: f64 = 600.0;
 
 /// Lines of all particles are numbered with 32 bits.
 const MAX_LINES: f64 = (1u64 << 31) as f64;

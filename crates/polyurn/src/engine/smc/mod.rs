@@ -6,7 +6,8 @@
 //! the run; only the decision to resample looks at the particles. docs/smc.md tells what was tried and how it did.
 //!
 //! - `layout`: which numbers a particle keeps, and which of them a record touches;
-//! - `kernel`: what is done for one token in all particles, vectorised over them;
+//! - `kernel`, `prepared`: which lines a token is weighed by and counted in;
+//! - `workspace`, `loops`: doing so in all particles, vectorised over them;
 //! - `lanes`, `genealogy`: particles in memory, resampled without copying;
 //! - `course`, `cooling`, `run`: one run; `replicates`, `estimate`: many runs and one number.
 
@@ -18,14 +19,18 @@ mod genealogy;
 mod kernel;
 mod lanes;
 mod layout;
+mod loops;
 mod order;
 mod posterior;
+mod prepared;
 mod reallocate;
 mod replicates;
 mod resample;
 mod run;
 mod tune;
 mod uniforms;
+mod word;
+mod workspace;
 
 pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
 pub use order::Order;
@@ -42,11 +47,11 @@ use crate::error::{Error, Result};
 use crate::simd::Isa;
 use crate::warning::Warning;
 use frame::Frame;
-use kernel::Word;
 use layout::{Layout, Pseudo};
 use posterior::{RunPosterior, Sheet};
 use replicates::{Stage, replicates};
 use run::{Hands, Run, Source};
+use word::Word;
 
 /// Settings of the particle engine.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,8 +7,9 @@
 //! are one move. Which two values is fixed by the schedule.
 
 use super::course::Course;
-use super::kernel::{LISTED, Prepared, Word};
 use super::lanes::Shard;
+use super::prepared::{LISTED, Prepared};
+use super::word::Word;
 use crate::simd::{Isa, Job};
 use rand::Rng;
 

@@ -2,12 +2,14 @@
 
 use super::course::{Course, list_tokens};
 use super::frame::Frame;
-use super::kernel::{Heat, Kernel, LISTED, Word};
+use super::kernel::Kernel;
 use super::lanes::{Lanes, Shard};
 use super::layout::Layout;
 use super::order::{Order, tokens};
+use super::prepared::{Heat, LISTED};
 use super::reallocate::{Pair, Way};
 use super::resample::{Scheme, When, resample};
+use super::word::Word;
 use crate::counts::Counts;
 use crate::error::Result;
 use crate::math::draw;

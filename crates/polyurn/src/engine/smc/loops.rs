@@ -1,0 +1,276 @@
+//! The loops over particles: they are innermost, so that the compiler turns them into vector code.
+
+use super::kernel::BucketShape;
+use super::prepared::Terms;
+use super::word::Word;
+use crate::simd::Job;
+
+/// Up to this many states a choice is counted by comparing it with every state, which vectorises; beyond, one by one.
+const COMPARE_UP_TO: usize = 24;
+
+/// Lanes that are drawn together: their running numbers stay in registers.
+pub const LANE_GROUP: usize = 16;
+
+/// The weights of some states, or their running sums.
+#[derive(Debug)]
+pub struct Weigh<'a, W> {
+    pub counts: &'a [W],
+    pub lanes: usize,
+    pub states: std::ops::Range<usize>,
+    pub terms: Terms<'a>,
+    pub is_running_sum: bool,
+    pub theta: &'a mut [f64],
+}
+
+impl<W: Word> Job for Weigh<'_, W> {
+    #[inline(always)]
+    fn run(self) {
+        let Weigh { counts, lanes, terms, .. } = self;
+        if let Some(ln_adds) = terms.ln_adds {
+            return weigh_logs(counts, lanes, self.states, terms, ln_adds, self.theta);
+        }
+        let powers = terms.powers;
+        for (row, state) in self.states.enumerate() {
+            let (before, rest) = self.theta.split_at_mut(row * lanes);
+            let out = &mut rest[..lanes];
+            let adds = terms.adds(state);
+            let line = |term: usize| &counts[terms.line(state, term) as usize * lanes..][..lanes];
+            match (terms.n_cells, &powers[terms.n_cells..]) {
+                (1, []) => product::<W, 1, 0>([line(0)], adds, None, out),
+                (2, []) => product::<W, 2, 0>([line(0), line(1)], adds, None, out),
+                (3, []) => product::<W, 3, 0>([line(0), line(1), line(2)], adds, None, out),
+                (1, [1]) => product::<W, 1, 1>([line(0)], adds, Some(line(1)), out),
+                (2, [1]) => product::<W, 2, 1>([line(0), line(1)], adds, Some(line(2)), out),
+                (3, [1]) => product::<W, 3, 1>([line(0), line(1), line(2)], adds, Some(line(3)), out),
+                (3, [2]) => product::<W, 3, 2>([line(0), line(1), line(2)], adds, Some(line(3)), out),
+                _ => {
+                    out.fill(1.0);
+                    for (term, &add) in adds.iter().enumerate() {
+                        for (out, held) in out.iter_mut().zip(line(term)) {
+                            let factor = add + held.real();
+                            let mut power = factor;
+                            for _ in 1..powers[term] {
+                                power *= factor;
+                            }
+                            *out = if term < terms.n_cells { *out * power } else { *out / power };
+                        }
+                    }
+                }
+            }
+            if self.is_running_sum && row > 0 {
+                let previous = &before[(row - 1) * lanes..];
+                out.iter_mut().zip(previous).for_each(|(out, previous)| *out += previous);
+            }
+        }
+    }
+}
+
+/// One state's weight for the commonest numbers of terms: N cells and one row to the power D.
+#[inline(always)]
+fn product<W: Word, const N: usize, const D: u32>(cells: [&[W]; N], adds: &[f64], row: Option<&[W]>, out: &mut [f64]) {
+    let lanes = out.len();
+    let cells = cells.map(|cell| &cell[..lanes]);
+    let row = row.map(|row| &row[..lanes]);
+    for lane in 0..lanes {
+        let mut weight = adds[0] + cells[0][lane].real();
+        for ix in 1..N {
+            weight *= adds[ix] + cells[ix][lane].real();
+        }
+        if let Some(row) = row {
+            let factor = adds[N] + row[lane].real();
+            weight /= if D == 2 { factor * factor } else { factor };
+        }
+        out[lane] = weight;
+    }
+}
+
+#[inline(always)]
+fn weigh_logs<W: Word>(
+    counts: &[W],
+    lanes: usize,
+    states: std::ops::Range<usize>,
+    terms: Terms<'_>,
+    ln_adds: &[f64],
+    theta: &mut [f64],
+) {
+    for (state, out) in states.zip(theta.chunks_exact_mut(lanes)) {
+        out.fill(0.0);
+        let adds = terms.adds(state);
+        for (term, &power) in terms.powers.iter().enumerate() {
+            let line = &counts[terms.line(state, term) as usize * lanes..][..lanes];
+            let sign = if term < terms.n_cells { f64::from(power) } else { -f64::from(power) };
+            let ln_add = ln_adds[terms.add_at(state) + term];
+            for (out, held) in out.iter_mut().zip(line) {
+                let held = held.real();
+                *out += sign * if held == 0.0 { ln_add } else { (adds[term] + held).ln() };
+            }
+        }
+    }
+}
+
+/// Turns logs into weights relative to the largest of each separator's states, and leaves ln of their sum as message.
+pub fn exponentiate(bucket: &BucketShape, theta: &mut [f64], messages: &mut [f64], lanes: usize) {
+    for (theta, message) in theta.chunks_exact_mut(bucket.size * lanes).zip(messages.chunks_exact_mut(lanes)) {
+        for lane in 0..lanes {
+            let largest = (0..bucket.size).map(|value| theta[value * lanes + lane]).fold(f64::NEG_INFINITY, f64::max);
+            let mut sum = 0.0;
+            for value in 0..bucket.size {
+                let entry = &mut theta[value * lanes + lane];
+                *entry = if largest == f64::NEG_INFINITY { 0.0 } else { (*entry - largest).exp() };
+                sum += *entry;
+            }
+            message[lane] = largest + sum.ln();
+        }
+    }
+}
+
+/// Multiplies the message of a bucket below into the weights.
+#[derive(Debug)]
+pub struct Multiply<'a> {
+    pub messages: &'a [f64],
+    pub entries: &'a [u32],
+    pub lanes: usize,
+    pub is_log: bool,
+    pub theta: &'a mut [f64],
+}
+
+impl Job for Multiply<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (out, &entry) in self.theta.chunks_exact_mut(self.lanes).zip(self.entries) {
+            let message = &self.messages[entry as usize * self.lanes..][..self.lanes];
+            if self.is_log {
+                out.iter_mut().zip(message).for_each(|(out, message)| *out += message);
+            } else {
+                out.iter_mut().zip(message).for_each(|(out, message)| *out *= message);
+            }
+        }
+    }
+}
+
+/// The message of a bucket: its weights summed over the values of its own variable.
+#[derive(Debug)]
+pub struct SumOut<'a> {
+    pub theta: &'a [f64],
+    pub message: &'a mut [f64],
+    pub lanes: usize,
+    pub size: usize,
+}
+
+impl Job for SumOut<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let rows = self.theta.chunks_exact(self.size * self.lanes);
+        for (row, out) in rows.zip(self.message.chunks_exact_mut(self.lanes)) {
+            out.fill(0.0);
+            for weights in row.chunks_exact(self.lanes) {
+                out.iter_mut().zip(weights).for_each(|(out, weight)| *out += weight);
+            }
+        }
+    }
+}
+
+/// Turns weights into their running sums.
+#[derive(Debug)]
+pub struct RunningSum<'a> {
+    pub theta: &'a mut [f64],
+    pub lanes: usize,
+}
+
+impl Job for RunningSum<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for state in 1..self.theta.len() / self.lanes {
+            let (before, rest) = self.theta.split_at_mut(state * self.lanes);
+            let previous = &before[(state - 1) * self.lanes..];
+            rest[..self.lanes].iter_mut().zip(previous).for_each(|(out, previous)| *out += previous);
+        }
+    }
+}
+
+/// Draws one of the states whose running sums are given, in every lane.
+#[derive(Debug)]
+pub struct Select<'a, W> {
+    pub theta: &'a [f64],
+    pub uniforms: &'a [f64],
+    pub lanes: usize,
+    pub states: &'a mut [W],
+}
+
+impl<W: Word> Job for Select<'_, W> {
+    #[inline(always)]
+    fn run(self) {
+        let n_states = self.theta.len() / self.lanes;
+        let last = &self.theta[(n_states - 1) * self.lanes..];
+        for group in (0..self.lanes).step_by(LANE_GROUP) {
+            let mut target = [0.0; LANE_GROUP];
+            let mut chosen = [0.0; LANE_GROUP];
+            for lane in 0..LANE_GROUP {
+                target[lane] = self.uniforms[group + lane] * last[group + lane];
+            }
+            for state in 0..n_states - 1 {
+                let sums: &[f64; LANE_GROUP] =
+                    self.theta[state * self.lanes + group..].first_chunk().expect("lanes come in whole groups");
+                for lane in 0..LANE_GROUP {
+                    chosen[lane] += if sums[lane] < target[lane] { 1.0 } else { 0.0 };
+                }
+            }
+            for lane in 0..LANE_GROUP {
+                self.states[group + lane] = W::from_index(chosen[lane] as u32 as usize);
+            }
+        }
+    }
+}
+
+/// Adds a step to the line of each lane's state.
+#[derive(Debug)]
+pub struct Count<'a, W> {
+    pub counts: &'a mut [W],
+    pub lanes: usize,
+    pub first: usize,
+    pub offsets: &'a [u32],
+    pub states: &'a [W],
+    pub step: W,
+}
+
+impl<W: Word> Job for Count<'_, W> {
+    #[inline(always)]
+    fn run(self) {
+        let Count { counts, lanes, first, offsets, states, step } = self;
+        if let [offset] = offsets {
+            let line = &mut counts[(first + *offset as usize) * lanes..][..lanes];
+            line.iter_mut().for_each(|held| *held = held.plus(step));
+        } else if offsets.len() <= COMPARE_UP_TO {
+            for (state, &offset) in offsets.iter().enumerate() {
+                let line = &mut counts[(first + offset as usize) * lanes..][..lanes];
+                let state = W::from_index(state);
+                let zero = W::default();
+                for (held, &chosen) in line.iter_mut().zip(states) {
+                    *held = held.plus(if chosen == state { step } else { zero });
+                }
+            }
+        } else {
+            for (lane, state) in states.iter().enumerate() {
+                let at = (first + offsets[state.index()] as usize) * lanes + lane;
+                counts[at] = counts[at].plus(step);
+            }
+        }
+    }
+}
+
+/// Adds one to a line in the lanes whose state is this one.
+#[derive(Debug)]
+pub struct CountOne<'a, W> {
+    pub line: &'a mut [W],
+    pub states: &'a [W],
+    pub state: W,
+}
+
+impl<W: Word> Job for CountOne<'_, W> {
+    #[inline(always)]
+    fn run(self) {
+        for (held, &chosen) in self.line.iter_mut().zip(self.states) {
+            *held = held.plus(W::flag(chosen == self.state));
+        }
+    }
+}
