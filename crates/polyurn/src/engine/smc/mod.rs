@@ -5,12 +5,14 @@
 //! estimate of p(sequence) is unbiased whatever the settings, since the order, the moves and the cooling are fixed before
 //! the run; only the decision to resample looks at the particles. docs/smc.md tells what was tried and how it did.
 //!
-//! - `layout`: which numbers a particle keeps, and which of them a record touches;
-//! - `kernel`, `prepared`: which lines a token is weighed by and counted in;
+//! - `uses`, `class`, `layout`: which numbers a particle keeps, and which of them a record touches;
+//! - `kernel`, `compile`, `prepared`: which lines a token is weighed by and counted in;
 //! - `workspace`, `loops`: doing so in all particles, vectorised over them;
 //! - `lanes`, `genealogy`: particles in memory, resampled without copying;
 //! - `course`, `cooling`, `run`: one run; `replicates`, `estimate`: many runs and one number.
 
+mod class;
+mod compile;
 mod cooling;
 mod course;
 mod estimate;
@@ -29,6 +31,7 @@ mod resample;
 mod run;
 mod tune;
 mod uniforms;
+mod uses;
 mod word;
 mod workspace;
 
@@ -46,8 +49,9 @@ use crate::engine::Problem;
 use crate::error::{Error, Result};
 use crate::simd::Isa;
 use crate::warning::Warning;
+use class::Pseudo;
 use frame::Frame;
-use layout::{Layout, Pseudo};
+use layout::Layout;
 use posterior::{RunPosterior, Sheet};
 use replicates::{Stage, replicates};
 use run::{Hands, Run, Source};

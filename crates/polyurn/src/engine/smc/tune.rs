@@ -1,7 +1,8 @@
 //! Settings from a problem: what was best at equal time in our trials (docs/smc.md).
 
+use super::class::Pseudo;
 use super::kernel::Kernel;
-use super::layout::{Kind, Layout, Pseudo};
+use super::layout::{Kind, Layout};
 use super::order::Order;
 use super::resample::{Scheme, When};
 use super::run::Path;
