@@ -222,13 +222,17 @@ impl<W: Word> Job for Select<'_, W> {
     }
 }
 
-/// Adds a step to the line of each lane's state.
+/// Adds a step to the line of each lane's state, if that is among the states in question.
 #[derive(Debug)]
 pub struct Count<'a, W> {
     pub counts: &'a mut [W],
     pub lanes: usize,
+    /// First line.
     pub first: usize,
+    /// For each state in question the number of its line.
     pub offsets: &'a [u32],
+    /// The first of these states.
+    pub first_state: usize,
     pub states: &'a [W],
     pub step: W,
 }
@@ -236,12 +240,9 @@ pub struct Count<'a, W> {
 impl<W: Word> Job for Count<'_, W> {
     #[inline(always)]
     fn run(self) {
-        let Count { counts, lanes, first, offsets, states, step } = self;
-        if let [offset] = offsets {
-            let line = &mut counts[(first + *offset as usize) * lanes..][..lanes];
-            line.iter_mut().for_each(|held| *held = held.plus(step));
-        } else if offsets.len() <= COMPARE_UP_TO {
-            for (state, &offset) in offsets.iter().enumerate() {
+        let Count { counts, lanes, first, offsets, first_state, states, step } = self;
+        if offsets.len() <= COMPARE_UP_TO {
+            for (state, &offset) in (first_state..).zip(offsets) {
                 let line = &mut counts[(first + offset as usize) * lanes..][..lanes];
                 let state = W::from_index(state);
                 let zero = W::default();
@@ -251,26 +252,11 @@ impl<W: Word> Job for Count<'_, W> {
             }
         } else {
             for (lane, state) in states.iter().enumerate() {
-                let at = (first + offsets[state.index()] as usize) * lanes + lane;
-                counts[at] = counts[at].plus(step);
+                if let Some(&offset) = offsets.get(state.index().wrapping_sub(first_state)) {
+                    let at = (first + offset as usize) * lanes + lane;
+                    counts[at] = counts[at].plus(step);
+                }
             }
-        }
-    }
-}
-
-/// Adds one to a line in the lanes whose state is this one.
-#[derive(Debug)]
-pub struct CountOne<'a, W> {
-    pub line: &'a mut [W],
-    pub states: &'a [W],
-    pub state: W,
-}
-
-impl<W: Word> Job for CountOne<'_, W> {
-    #[inline(always)]
-    fn run(self) {
-        for (held, &chosen) in self.line.iter_mut().zip(self.states) {
-            *held = held.plus(W::flag(chosen == self.state));
         }
     }
 }

@@ -10,6 +10,7 @@ use super::course::Course;
 use super::lanes::Shard;
 use super::prepared::{LISTED, Prepared};
 use super::word::Word;
+use super::workspace::{add_one, weigh_one};
 use crate::simd::{Isa, Job};
 use rand::Rng;
 
@@ -116,11 +117,11 @@ impl Course<'_> {
         let prepared: &Prepared = &self.prepared[slot];
         let kernel = &self.layout.kernels[prepared.kernel];
         let n_kept = (self.frame.storage.n_lines + self.frame.storage.n_scratch) * lanes;
-        let Shard { lines, reallocation, uniforms, work, .. } = shard;
+        let Shard { lines, reallocation, uniforms, .. } = shard;
         let (counts, states) = lines.split_at_mut(n_kept);
         let states = &mut states[self.first_state[position] as usize * lanes - n_kept..][..lanes];
-        work.weigh_one(self.isa, kernel, prepared, counts, lanes, pair.first, &mut reallocation.first);
-        work.weigh_one(self.isa, kernel, prepared, counts, lanes, pair.second, &mut reallocation.second);
+        weigh_one(self.isa, kernel, prepared, counts, lanes, pair.first, &mut reallocation.first);
+        weigh_one(self.isa, kernel, prepared, counts, lanes, pair.second, &mut reallocation.second);
         let uniforms = if way == Way::New { Some(uniforms.fill(self.isa, lanes, rng)) } else { None };
         let product = if way == Way::New { &mut reallocation.new } else { &mut reallocation.old };
         self.isa.run(Choose {
@@ -133,7 +134,7 @@ impl Course<'_> {
             power: &mut product.power,
         });
         for value in [pair.first, pair.second] {
-            work.count_one(self.isa, kernel, prepared, states, counts, lanes, value);
+            add_one(self.isa, kernel, prepared, states, counts, lanes, value);
         }
     }
 

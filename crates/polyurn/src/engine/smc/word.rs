@@ -5,6 +5,8 @@ use std::fmt::Debug;
 
 /// The integer a line consists of: 16 bits where that is enough, else 32.
 pub trait Word: Gathered + Default + PartialEq + Send + Sync + Debug + 'static {
+    /// One.
+    const ONE: Self;
     /// From an index that fits.
     fn from_index(index: usize) -> Self;
     /// As an index.
@@ -13,8 +15,6 @@ pub trait Word: Gathered + Default + PartialEq + Send + Sync + Debug + 'static {
     fn real(self) -> f64;
     /// Adds, around the end: minus one is adding the largest number.
     fn plus(self, other: Self) -> Self;
-    /// 1 if `flag`, else 0.
-    fn flag(flag: bool) -> Self;
     /// 0 less this, around the end.
     fn negative(self) -> Self;
 }
@@ -22,6 +22,7 @@ pub trait Word: Gathered + Default + PartialEq + Send + Sync + Debug + 'static {
 macro_rules! word {
     ($int:ty) => {
         impl Word for $int {
+            const ONE: Self = 1;
             #[inline(always)]
             fn from_index(index: usize) -> Self {
                 index as $int
@@ -37,10 +38,6 @@ macro_rules! word {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn flag(flag: bool) -> Self {
-                <$int>::from(flag)
             }
             #[inline(always)]
             fn negative(self) -> Self {

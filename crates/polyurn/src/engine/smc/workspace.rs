@@ -1,7 +1,7 @@
 //! What is done for one token in all particles of a shard: weigh its hidden states, draw one, count it.
 
 use super::kernel::{Kernel, Touch};
-use super::loops::{Count, CountOne, Multiply, RunningSum, Select, SumOut, Weigh, exponentiate};
+use super::loops::{Count, Multiply, RunningSum, Select, SumOut, Weigh, exponentiate};
 use super::prepared::Prepared;
 use super::word::Word;
 use crate::simd::Isa;
@@ -122,45 +122,6 @@ impl<W: Word> Workspace<W> {
         kernel.buckets.len() * lanes
     }
 
-    /// Weights of one state of a kernel with one bucket.
-    #[allow(clippy::too_many_arguments)]
-    pub fn weigh_one(
-        &self,
-        isa: Isa,
-        kernel: &Kernel,
-        prepared: &Prepared,
-        counts: &[W],
-        lanes: usize,
-        state: usize,
-        out: &mut [f64],
-    ) {
-        let mut terms = prepared.terms(kernel, 0);
-        terms.ln_adds = None;
-        isa.run(Weigh { counts, lanes, states: state..state + 1, terms, is_running_sum: false, theta: out });
-    }
-
-    /// Counts the lanes whose state is this one.
-    #[allow(clippy::too_many_arguments)]
-    pub fn count_one(
-        &self,
-        isa: Isa,
-        kernel: &Kernel,
-        prepared: &Prepared,
-        states: &[W],
-        counts: &mut [W],
-        lanes: usize,
-        state: usize,
-    ) {
-        for (ix, touch) in kernel.touches.iter().enumerate() {
-            if prepared.listed.iter().any(|listed| listed.0 == ix as u32) {
-                continue;
-            }
-            let line = prepared.base(ix) + touch.offsets[state] as usize;
-            let line = &mut counts[line * lanes..][..lanes];
-            isa.run(CountOne { line, states, state: W::from_index(state) });
-        }
-    }
-
     /// Where a tied table is used twice in different buckets: the token's probability over the one it was drawn with.
     pub fn correct(&mut self, kernel: &Kernel, prepared: &Prepared, counts: &[W], lanes: usize) {
         corrections(kernel, prepared, counts, lanes, &self.states, &mut self.corrections);
@@ -176,12 +137,12 @@ impl<W: Word> Workspace<W> {
         counts: &mut [W],
         lanes: usize,
     ) {
-        count(isa, kernel, prepared, states, counts, lanes, W::flag(true).negative());
+        count(isa, kernel, prepared, states, counts, lanes, Change::remove());
     }
 
     /// Adds the drawn states to the lines.
     pub fn add(&self, isa: Isa, kernel: &Kernel, prepared: &Prepared, counts: &mut [W], lanes: usize) {
-        count(isa, kernel, prepared, &self.states, counts, lanes, W::flag(true));
+        count(isa, kernel, prepared, &self.states, counts, lanes, Change::add());
     }
 
     /// Where draws need a correction: keeps a drawn state with the Metropolis probability, else goes back to the old one.
@@ -234,6 +195,24 @@ fn corrections<W: Word>(
     }
 }
 
+/// A change of the lines of a token's states.
+#[derive(Clone, Copy)]
+struct Change<W> {
+    step: W,
+    /// Leaves other states alone.
+    only: Option<usize>,
+}
+
+impl<W: Word> Change<W> {
+    fn add() -> Self {
+        Change { step: W::ONE, only: None }
+    }
+
+    fn remove() -> Self {
+        Change { step: W::ONE.negative(), only: None }
+    }
+}
+
 fn count<W: Word>(
     isa: Isa,
     kernel: &Kernel,
@@ -241,18 +220,49 @@ fn count<W: Word>(
     states: &[W],
     counts: &mut [W],
     lanes: usize,
-    step: W,
+    change: Change<W>,
 ) {
     for (ix, touch) in kernel.touches.iter().enumerate() {
         if prepared.listed.iter().any(|listed| listed.0 == ix as u32) {
             continue;
         }
+        let among = change.only.map_or(0..touch.offsets.len(), |state| state..state + 1);
+        let first_state = among.start;
+        let offsets = &touch.offsets[among];
         let states = &states[touch.bucket * lanes..][..lanes];
-        isa.run(Count { counts, lanes, first: prepared.base(ix), offsets: &touch.offsets, states, step });
+        isa.run(Count { counts, lanes, first: prepared.base(ix), offsets, first_state, states, step: change.step });
     }
+}
+
+/// Adds to the lines in the lanes whose state is this one, in a kernel with one bucket.
+pub fn add_one<W: Word>(
+    isa: Isa,
+    kernel: &Kernel,
+    prepared: &Prepared,
+    states: &[W],
+    counts: &mut [W],
+    lanes: usize,
+    state: usize,
+) {
+    count(isa, kernel, prepared, states, counts, lanes, Change { only: Some(state), ..Change::add() });
+}
+
+/// Weights of one state of a kernel with one bucket.
+pub fn weigh_one<W: Word>(
+    isa: Isa,
+    kernel: &Kernel,
+    prepared: &Prepared,
+    counts: &[W],
+    lanes: usize,
+    state: usize,
+    out: &mut [f64],
+) {
+    let mut terms = prepared.terms(kernel, 0);
+    terms.ln_adds = None;
+    isa.run(Weigh { counts, lanes, states: state..state + 1, terms, is_running_sum: false, theta: out });
 }
 
 /// Adds one token's states to rebuilt lines, for a block that is not kept.
 pub fn rebuild<W: Word>(isa: Isa, touch: &Touch, states: &[W], counts: &mut [W], first: usize, lanes: usize) {
-    isa.run(Count { counts, lanes, first, offsets: &touch.offsets, states, step: W::flag(true) });
+    isa.run(Count { counts, lanes, first, offsets: &touch.offsets, first_state: 0, states, step: W::ONE });
 }
