@@ -10,7 +10,6 @@ use super::lanes::Shard;
 use super::layout::Kind;
 use super::prepared::LISTED;
 use super::word::Word;
-use super::workspace::rebuild;
 use std::sync::Arc;
 
 /// ln ratios for one step of cooling.
@@ -78,6 +77,7 @@ impl Course<'_> {
             .collect()
     }
 
+    /// Adds the ln ratios of a block's lines to the totals.
     pub fn cool_block<W: Word>(&self, shard: &mut Shard<W>, block_ix: usize, table: &CoolingTable) {
         let block = &self.layout.blocks[block_ix];
         let lanes = shard.weights.len();
@@ -85,18 +85,7 @@ impl Course<'_> {
         let mut first = self.frame.storage.first_line[block_ix] as usize;
         if first == LISTED as usize {
             first = self.frame.storage.n_lines;
-            shard.lines[first * lanes..][..class.interior * lanes].fill(W::default());
-            let n_kept = (self.frame.storage.n_lines + self.frame.storage.n_scratch) * lanes;
-            let (counts, states) = shard.lines.split_at_mut(n_kept);
-            let range = self.listed_start[block_ix] as usize..self.listed_start[block_ix + 1] as usize;
-            for listed in &self.listed[range] {
-                let record = self.order[listed.position as usize] as usize;
-                let kernel = &self.layout.kernels[self.layout.records.kernel[record] as usize];
-                let touch = &kernel.touches[listed.touch as usize];
-                let line = self.first_state[listed.position as usize] as usize + touch.bucket;
-                let states = &states[line * lanes - n_kept..][..lanes];
-                rebuild(self.isa, touch, states, counts, first, lanes);
-            }
+            self.rebuild_block(shard, block_ix as u32, first, u32::MAX, u32::MAX);
         }
         for line in 0..class.interior {
             let table = match table {

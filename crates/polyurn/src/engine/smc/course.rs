@@ -1,7 +1,7 @@
 //! What happens to one token in one shard of particles, and which lines have to be up to date for it.
 
 use super::frame::Frame;
-use super::kernel::Kernel;
+use super::kernel::{Kernel, Touch};
 use super::lanes::{Lanes, Shard};
 use super::layout::{Layout, Place};
 use super::prepared::{Heat, LISTED, Prepared, Storage};
@@ -73,41 +73,47 @@ impl Course<'_> {
             }
         }
         for &(_, block) in &self.prepared[slot].listed {
-            let tokens = &self.listed
-                [self.listed_start[block as usize] as usize..self.listed_start[block as usize + 1] as usize];
-            for listed in tokens.iter().take_while(|listed| listed.position < n_placed) {
+            for listed in self.tokens_of(block).iter().take_while(|listed| listed.position < n_placed) {
                 lanes.need(self.n_block_units + listed.position as usize);
             }
         }
     }
 
-    /// Adds up the lines of blocks that are not kept from their tokens before `n_placed`, leaving one token out.
+    /// The tokens of a block that is not kept, in order.
+    pub fn tokens_of(&self, block: u32) -> &[Listed] {
+        let block = block as usize;
+        &self.listed[self.listed_start[block] as usize..self.listed_start[block + 1] as usize]
+    }
+
+    /// The touch of such a token, and the line with the state that decides.
+    pub fn touch_and_state(&self, listed: &Listed) -> (&Touch, usize) {
+        let position = listed.position as usize;
+        let touch = &self.kernel_at(position).touches[listed.touch as usize];
+        (touch, self.first_state[position] as usize + touch.bucket)
+    }
+
+    /// Adds up the lines of the blocks of a token that are not kept.
     pub fn rebuild_listed<W: Word>(&self, shard: &mut Shard<W>, slot: usize, n_placed: u32, without: u32) {
         let prepared = &self.prepared[slot];
-        if prepared.listed.is_empty() {
-            return;
+        for &(touch, block) in &prepared.listed {
+            self.rebuild_block(shard, block, prepared.base(touch as usize), n_placed, without);
         }
+    }
+
+    /// Adds up the lines of a block that is not kept from its tokens before `n_placed`, leaving one token out.
+    pub fn rebuild_block<W: Word>(&self, shard: &mut Shard<W>, block: u32, first: usize, n_placed: u32, without: u32) {
         let lanes = shard.weights.len();
-        let kernel = &self.layout.kernels[prepared.kernel];
+        let class = &self.layout.classes[self.layout.blocks[block as usize].class as usize];
         let n_kept = (self.frame.storage.n_lines + self.frame.storage.n_scratch) * lanes;
-        for &(touch_ix, block) in &prepared.listed {
-            let class = &self.layout.classes[kernel.touches[touch_ix as usize].class];
-            let first = prepared.base(touch_ix as usize);
-            shard.lines[first * lanes..][..class.interior * lanes].fill(W::default());
-            let tokens = &self.listed
-                [self.listed_start[block as usize] as usize..self.listed_start[block as usize + 1] as usize];
-            let (counts, states) = shard.lines.split_at_mut(n_kept);
-            for listed in tokens.iter().take_while(|listed| listed.position < n_placed) {
-                if listed.position == without {
-                    continue;
-                }
-                let record = self.order[listed.position as usize] as usize;
-                let other = &self.layout.kernels[self.layout.records.kernel[record] as usize];
-                let touch = &other.touches[listed.touch as usize];
-                let line = self.first_state[listed.position as usize] as usize + touch.bucket;
-                let states = &states[line * lanes - n_kept..][..lanes];
-                rebuild(self.isa, touch, states, counts, first, lanes);
+        let (counts, states) = shard.lines.split_at_mut(n_kept);
+        counts[first * lanes..][..class.interior * lanes].fill(W::default());
+        for listed in self.tokens_of(block).iter().take_while(|listed| listed.position < n_placed) {
+            if listed.position == without {
+                continue;
             }
+            let (touch, line) = self.touch_and_state(listed);
+            let states = &states[line * lanes - n_kept..][..lanes];
+            rebuild(self.isa, touch, states, counts, first, lanes);
         }
     }
 

@@ -351,10 +351,8 @@ impl<W: Word> Run<'_, W> {
             return lanes.line((first + in_block) as usize).map(W::real).collect();
         }
         let mut counts = vec![0.0; self.n_particles()];
-        let range = course.listed_start[block as usize] as usize..course.listed_start[block as usize + 1] as usize;
-        for listed in &course.listed[range] {
-            let touch = &course.kernel_at(listed.position as usize).touches[listed.touch as usize];
-            let line = course.first_state[listed.position as usize] as usize + touch.bucket;
+        for listed in course.tokens_of(block) {
+            let (touch, line) = course.touch_and_state(listed);
             for (count, state) in counts.iter_mut().zip(lanes.line(line)) {
                 *count += f64::from(u8::from(touch.offsets[state.index()] == in_block));
             }
