@@ -115,6 +115,17 @@ impl Smc {
     }
 }
 
+/// Calls a method with the shortest integer that every number of the run fits in.
+macro_rules! with_word {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        if $self.frame.is_narrow() {
+            $self.$method::<u16>($($argument),*)
+        } else {
+            $self.$method::<u32>($($argument),*)
+        }
+    };
+}
+
 /// A problem made ready for particles.
 #[derive(Debug)]
 pub struct Prepared<'p, 'a> {
@@ -136,11 +147,7 @@ impl Prepared<'_, '_> {
         let n_runs = if is_certain { 1 } else { smc.runs };
         let fingerprint = self.fingerprint(seed);
         let done = replicates(n_runs, Stage::Main { fingerprint }, smc.threads, control, |replicate, tick| {
-            if self.frame.is_narrow() {
-                self.one_run::<u16>(seed, replicate, tick)
-            } else {
-                self.one_run::<u32>(seed, replicate, tick)
-            }
+            with_word!(self.one_run(seed, replicate, tick))
         })?;
         let n_finished = done.finished.len() as u64;
         let mut estimate = Estimate::combine(done.finished, smc.particles, is_certain);
@@ -153,11 +160,7 @@ impl Prepared<'_, '_> {
     /// Runs with these numbers, without checkpoints: somebody else's may be waiting.
     fn pilot(&self, first: u64, seed: Seed, control: &mut Control<'_>) -> Result<Vec<RunResult>> {
         let done = replicates(self.smc.runs, Stage::Pilot, self.smc.threads, control, |replicate, tick| {
-            if self.frame.is_narrow() {
-                self.one_run::<u16>(seed, first + replicate, tick)
-            } else {
-                self.one_run::<u32>(seed, first + replicate, tick)
-            }
+            with_word!(self.one_run(seed, first + replicate, tick))
         })?;
         Ok(done.finished)
     }
@@ -175,11 +178,7 @@ impl Prepared<'_, '_> {
         let n_runs = if self.layout.records.len() == 0 { 1 } else { self.smc.runs };
         let done =
             replicates(n_runs, Stage::Main { fingerprint: mix.0 }, self.smc.threads, control, |replicate, tick| {
-                if self.frame.is_narrow() {
-                    self.one_posterior::<u16>(&sheet, seed, replicate, tick)
-                } else {
-                    self.one_posterior::<u32>(&sheet, seed, replicate, tick)
-                }
+                with_word!(self.one_posterior(&sheet, seed, replicate, tick))
             })?;
         if done.finished.iter().all(|run| run.result.ln_p_sequence == f64::NEG_INFINITY) {
             return Err(Error::Setting(
@@ -219,13 +218,7 @@ impl Prepared<'_, '_> {
             Stage::Main { fingerprint: mix.0 },
             self.smc.threads,
             control,
-            |replicate, tick| {
-                if self.frame.is_narrow() {
-                    self.one_unknown_run::<u16>(n_extra, seed, replicate, tick)
-                } else {
-                    self.one_unknown_run::<u32>(n_extra, seed, replicate, tick)
-                }
-            },
+            |replicate, tick| with_word!(self.one_unknown_run(n_extra, seed, replicate, tick)),
         )?;
         Ok(UnknownRuns { runs: done.finished, is_cut: done.is_cut })
     }
