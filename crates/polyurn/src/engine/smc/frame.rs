@@ -37,10 +37,7 @@ impl Frame {
         let lanes = lanes_for(n_particles);
         let slots = (n_particles.div_ceil(lanes) * lanes) as f64;
         let buckets_of_tokens: u64 = (0..layout.records.len())
-            .map(|record| {
-                layout.records.count[record]
-                    * layout.kernels[layout.records.kernel[record] as usize].buckets.len() as u64
-            })
+            .map(|record| layout.records.count[record] * layout.kernel_of(record).buckets.len() as u64)
             .sum();
         let work = Workspace::<u32>::bytes(&layout.kernels, lanes) * slots / lanes as f64;
         let needs = |n_lines: f64| n_lines * slots * word_bytes as f64 + work;
