@@ -1,10 +1,12 @@
 //! What every engine is given.
 
+use super::smc::Layout;
 use crate::counts::Counts;
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex};
 use crate::plan::{Plan, check_reachable_rows};
 use crate::prior::Prior;
+use std::sync::OnceLock;
 
 /// A model, a prior and data that were checked against each other, and the plan compiled for them.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub struct Problem<'a> {
     pub counts: &'a Counts,
     /// One pattern per block of `counts`, in the same order.
     pub plan: Plan,
+    /// What particles keep; it follows from the rest.
+    layout: OnceLock<Layout>,
 }
 
 impl<'a> Problem<'a> {
@@ -37,6 +41,18 @@ impl<'a> Problem<'a> {
         let seen_sets: Vec<Vec<NodeIndex>> =
             counts.blocks.iter().map(|block| block.seen.iter().copied().map(NodeIndex).collect()).collect();
         let plan = Plan::compile(model, &seen_sets)?;
-        Ok(Problem { model, prior, counts, plan })
+        Ok(Problem { model, prior, counts, plan, layout: OnceLock::new() })
+    }
+
+    /// What particles keep, made when first asked for: the pilots and the runs of one job share it.
+    ///
+    /// # Errors
+    /// When the problem is too large for particles.
+    pub(super) fn layout(&self) -> Result<&Layout> {
+        if let Some(layout) = self.layout.get() {
+            return Ok(layout);
+        }
+        let layout = Layout::new(self)?;
+        Ok(self.layout.get_or_init(|| layout))
     }
 }

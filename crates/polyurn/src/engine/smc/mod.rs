@@ -42,6 +42,8 @@ pub use resample::{Scheme, When};
 pub use run::{Path, RunResult};
 pub use tune::{Crew, Wish};
 
+pub(super) use layout::Layout;
+
 use super::mixer::Mixer;
 use crate::Seed;
 use crate::control::Control;
@@ -51,7 +53,6 @@ use crate::simd::Isa;
 use crate::warning::Warning;
 use class::Pseudo;
 use frame::Frame;
-use layout::Layout;
 use posterior::{RunPosterior, Sheet};
 use replicates::{Stage, replicates};
 use run::{Hands, Run, Source};
@@ -92,8 +93,8 @@ impl Smc {
 
     fn prepare_for<'p, 'a>(&self, problem: &'p Problem<'a>, wants_states: bool) -> Result<Prepared<'p, 'a>> {
         let n_at_once = (self.threads as u64).min(self.runs).max(1);
-        let layout = Layout::new(problem)?;
-        let frame = Frame::new(&layout, &self.path, self.particles, wants_states, self.max_memory / n_at_once)?;
+        let layout = problem.layout()?;
+        let frame = Frame::new(layout, &self.path, self.particles, wants_states, self.max_memory / n_at_once)?;
         Ok(Prepared { smc: self.clone(), problem, layout, frame })
     }
 
@@ -131,7 +132,7 @@ macro_rules! with_word {
 pub struct Prepared<'p, 'a> {
     smc: Smc,
     problem: &'p Problem<'a>,
-    layout: Layout,
+    layout: &'p Layout,
     frame: Frame,
 }
 
@@ -172,7 +173,7 @@ impl Prepared<'_, '_> {
                     .into(),
             ));
         }
-        let sheet = Sheet::new(self.problem, &self.layout);
+        let sheet = Sheet::new(self.problem, self.layout);
         let mut mix = Mixer(self.fingerprint(seed));
         mix.word(1);
         let n_runs = if self.layout.records.len() == 0 { 1 } else { self.smc.runs };
@@ -187,7 +188,7 @@ impl Prepared<'_, '_> {
         }
         let n_finished = done.finished.len() as u64;
         let mut posterior =
-            SmcPosterior::combine(self.problem, &self.layout, &sheet, done.finished, self.smc.particles)?;
+            SmcPosterior::combine(self.problem, self.layout, &sheet, done.finished, self.smc.particles)?;
         if done.is_cut {
             posterior.estimate.warnings.push(Warning::TimeUp { finished: n_finished, asked: n_runs });
         }
@@ -248,13 +249,13 @@ impl Prepared<'_, '_> {
         let n_threads = if smc.runs < smc.threads as u64 { smc.threads } else { 1 };
         let hands = Hands { n_particles: smc.particles, n_threads, isa: smc.isa };
         let source = Source { seed, replicate };
-        Run::<W>::new(self.problem.counts, &self.layout, &self.frame, &smc.path, hands, source)
+        Run::<W>::new(self.problem.counts, self.layout, &self.frame, &smc.path, hands, source)
     }
 
     /// Tells runs of different problems or settings apart, so that a checkpoint is not taken up by another one.
     fn fingerprint(&self, seed: Seed) -> u64 {
         let mut mix = Mixer::default();
-        let (smc, layout) = (&self.smc, &self.layout);
+        let (smc, layout) = (&self.smc, self.layout);
         mix.word(seed.0);
         mix.word(smc.particles as u64);
         mix.word(layout.closed_form.value().to_bits());

@@ -72,7 +72,7 @@ impl Wish {
     pub fn settle(&self, problem: &Problem<'_>, crew: Crew, seed: Seed, control: &mut Control<'_>) -> Result<Smc> {
         let Crew { isa, threads, max_memory } = crew;
         let start = Instant::now();
-        let layout = Layout::new(problem)?;
+        let layout = problem.layout()?;
         if self.n_reallocations.is_some_and(|n| n > 0) && !layout.can_reallocate(1.0) {
             return Err(Error::Setting(
                 "--split-merge: this model does not have one hidden node whose values can be shared out anew; leave it out"
@@ -84,7 +84,7 @@ impl Wish {
         let pilots = match self.heat {
             Some(heat) => Pilots { heat, seconds_per_update: 0.0 },
             None if rejuvenation == 0 || layout.records.len() == 0 => Pilots { heat: 1.0, seconds_per_update: 0.0 },
-            None => self.choose_heat(problem, &layout, crew, seed, control)?,
+            None => self.choose_heat(problem, crew, seed, control)?,
         };
         let heat = pilots.heat;
         let mut n_cooling = self.n_cooling.unwrap_or(rejuvenation.max(1));
@@ -95,7 +95,7 @@ impl Wish {
             }
             None => SECONDS_PER_RUN,
         };
-        let mut seconds_per_pass = seconds_per_pass(&layout).max(1e-9);
+        let mut seconds_per_pass = seconds_per_pass(layout).max(1e-9);
         if self.time_limit.is_some() {
             // A machine slower than ours shows in its pilots.
             let n_tokens: u64 = layout.records.count.iter().sum();
@@ -131,15 +131,8 @@ impl Wish {
 
     /// The heat whose pilots have the largest mean ln estimate. An estimate of p(sequence) is unbiased, so its ln is too
     /// small on average, the more the wider it scatters; and components that merged under too much heat make it small too.
-    fn choose_heat(
-        &self,
-        problem: &Problem<'_>,
-        layout: &Layout,
-        crew: Crew,
-        seed: Seed,
-        control: &mut Control<'_>,
-    ) -> Result<Pilots> {
-        let to_one = heat_to_one(layout);
+    fn choose_heat(&self, problem: &Problem<'_>, crew: Crew, seed: Seed, control: &mut Control<'_>) -> Result<Pilots> {
+        let to_one = heat_to_one(problem.layout()?);
         let heats = START_PSEUDO_COUNTS.iter().map(|start| (start * to_one).min(LARGEST_HEAT));
         let heats: Vec<f64> = [1.0].into_iter().chain(heats.filter(|&heat| heat >= LEAST_HEAT)).collect();
         if heats.len() == 1 {
@@ -234,9 +227,9 @@ impl Smc {
     /// # Errors
     /// When the problem is too large for particles.
     pub fn foreseen_seconds(&self, problem: &Problem<'_>) -> Result<f64> {
-        let layout = Layout::new(problem)?;
+        let layout = problem.layout()?;
         let n_passes = f64::from(1 + self.path.rejuvenation + self.path.n_cooling);
-        let one_run = seconds_per_pass(&layout) * n_passes * self.particles as f64;
+        let one_run = seconds_per_pass(layout) * n_passes * self.particles as f64;
         Ok(one_run * self.runs as f64 / (self.threads as f64).min(self.runs as f64).max(1.0))
     }
 }
