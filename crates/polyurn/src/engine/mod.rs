@@ -6,6 +6,7 @@
 mod assignments;
 pub mod enumerate;
 pub mod exact;
+mod kind;
 mod mixer;
 pub mod naive;
 mod problem;

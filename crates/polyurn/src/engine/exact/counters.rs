@@ -3,20 +3,12 @@
 //! Only what some token touches is stored, so a table of 10^18 cells with six tokens costs six entries. Rows are tuples
 //! of parent values, never row numbers, so no table is too large.
 
+use crate::engine::kind::Kind;
 use crate::graph::{Model, NodeIndex, TableIndex};
 use crate::math::LnProduct;
 use crate::prior::{Prior, PseudoCount};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hash, Hasher};
-
-/// Whether a counter counts a cell of a table or a whole row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// One cell: parents and child.
-    Cell,
-    /// One row: parents only.
-    Row,
-}
 
 /// What a counter counts.
 #[derive(Debug, Clone, Copy)]
@@ -104,10 +96,7 @@ impl<'a> Counters<'a> {
         if let Some(&ix) = self.index.find(hash, equal) {
             return ix;
         }
-        let pseudo = match kind {
-            Kind::Cell => self.prior.table(table).cell(&values[..values.len() - 1], values[values.len() - 1]),
-            Kind::Row => self.prior.table(table).row(values),
-        };
+        let pseudo = kind.pseudo_count(self.prior.table(table), values);
         let ix = self.counters.len() as u32;
         self.counters.push(Counter { table, kind, start: self.values.len(), pseudo });
         self.values.extend_from_slice(values);
@@ -129,17 +118,10 @@ impl<'a> Counters<'a> {
         self.certain[row as usize] += n;
     }
 
-    /// Multiplies the closed form of `n` tokens on one counter into the product: rising factorials of cells over those
-    /// of rows (theory.md eq. 6; the Beta-function ratio of the paper's eq. for pi(S)).
+    /// Multiplies the closed form of `n` tokens on one counter into the product.
     pub fn multiply_closed_form(&self, ix: usize, n: u64, product: &mut LnProduct) {
         let counter = &self.counters[ix];
-        let PseudoCount { value, ln_if_tiny } = counter.pseudo;
-        match counter.kind {
-            Kind::Cell => product.multiply_rising(value, ln_if_tiny, n),
-            // A row of zeros has only cells of zeros: they already make the product zero.
-            Kind::Row if counter.pseudo.is_zero() => {}
-            Kind::Row => product.divide_rising(value, ln_if_tiny, n),
-        }
+        counter.kind.multiply_closed_form(counter.pseudo, n, product);
     }
 }
 

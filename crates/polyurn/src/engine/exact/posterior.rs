@@ -1,12 +1,13 @@
 //! The exact posterior of the allocation: every reachable set of table counts with its probability.
 
-use super::counters::{Counters, Kind};
+use super::counters::Counters;
 use super::layer::Layer;
 use super::program::{Goal, Program};
 use super::run::{Exact, Job};
 use super::slots::NO_SLOT;
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::kind::Kind;
 use crate::engine::symmetry::LabelClass;
 use crate::engine::tables::{CellMean, LIST_ALL_CHILDREN_UP_TO, Moments, RowMean, TableMeans};
 use crate::error::{Error, Result};

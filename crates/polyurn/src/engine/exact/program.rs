@@ -1,12 +1,13 @@
 //! The compiled exact run: for each record the ways of its tokens as factors and increments of registers.
 
-use super::counters::{Counters, Kind};
+use super::counters::Counters;
 use super::order::{Forecast, Touches, choose_order, effects, last_touch};
 use super::records::{Sorted, Way, sort_records};
 use super::registers::{Canonicaliser, Registers};
 use super::slots::{NO_SLOT, Slots};
 use super::tail::Components;
 use crate::engine::Problem;
+use crate::engine::kind::Kind;
 use crate::engine::symmetry::{LabelClass, label_classes};
 use crate::error::Result;
 use crate::math::{LnProduct, Scaled, TINY};

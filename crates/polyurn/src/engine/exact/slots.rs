@@ -4,8 +4,9 @@
 //! carry the state. Two of them that are touched by the same ways always hold the same number, so they share one slot:
 //! the count of topic k, and the row sums of all tables below k, are one number.
 
-use super::counters::{Counters, Kind};
+use super::counters::Counters;
 use super::records::{Sorted, Way};
+use crate::engine::kind::Kind;
 use crate::engine::symmetry::LabelClass;
 use crate::graph::{Model, TableIndex};
 use crate::math::LnProduct;

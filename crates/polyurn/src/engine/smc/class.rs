@@ -1,7 +1,7 @@
 //! Counters that share their lines, and the pseudo-counts of each.
 
-use super::layout::Kind;
 use crate::engine::Problem;
+use crate::engine::kind::Kind;
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex, TableIndex};
 use crate::prior::{Prior, PseudoCount, PseudoCounts};
@@ -114,10 +114,7 @@ impl Counted {
         for (_, key) in class.keys() {
             for in_block in 0..class.interior {
                 let values = class.values(key, in_block);
-                list.push(match self.kind {
-                    Kind::Cell => table.cell(&values[..values.len() - 1], values[values.len() - 1]),
-                    Kind::Row => table.row(&values),
-                });
+                list.push(self.kind.pseudo_count(table, &values));
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use super::class::{Class, Counted, Pseudo};
 use super::kernel::{BucketShape, Kernel, Term, Touch};
-use super::layout::Kind;
 use super::uses::{Use, Uses};
 use crate::engine::Problem;
+use crate::engine::kind::Kind;
 use crate::graph::{Model, NodeIndex};
 use crate::plan::Pattern;
 

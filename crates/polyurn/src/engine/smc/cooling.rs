@@ -7,9 +7,9 @@
 use super::class::Pseudo;
 use super::course::Course;
 use super::lanes::Shard;
-use super::layout::Kind;
 use super::prepared::LISTED;
 use super::word::Word;
+use crate::engine::kind::Kind;
 use std::sync::Arc;
 
 /// ln ratios for one step of cooling.

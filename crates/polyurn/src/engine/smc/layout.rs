@@ -12,20 +12,12 @@ use super::kernel::{Kernel, Term, Touch};
 use super::uses::{CertainUse, Uses};
 use crate::counts::MISSING;
 use crate::engine::Problem;
+use crate::engine::kind::Kind;
 use crate::error::{Error, Result};
 use crate::graph::TableIndex;
 use crate::math::{Double, LnProduct, ln_factorial};
 use crate::prior::PseudoCount;
 use hashbrown::HashMap;
-
-/// A cell of a table, or a whole row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// Parents and child.
-    Cell,
-    /// Parents only.
-    Row,
-}
 
 /// How far from zero ln of a product of terms may be for it to be computed as a product; beyond, logs are added up.
 const LN_RANGE: f64 = 600.0;
@@ -315,26 +307,14 @@ impl Interner<'_, '_> {
         Place { block, offset: offset as u32 }
     }
 
-    /// Rising factorials of certain cells over those of certain rows (theory.md eq. 6).
+    /// What certain cells and rows come to together.
     fn closed_form(&self) -> Double {
         let mut entries: Vec<(&CounterKey, &u64)> = self.certain.iter().collect();
         entries.sort_unstable();
         let mut product = LnProduct::new();
         for ((table, kind, values), &n) in entries {
-            let table = self.problem.prior.table(*table);
-            match kind {
-                Kind::Cell => {
-                    let pseudo = table.cell(&values[..values.len() - 1], values[values.len() - 1]);
-                    product.multiply_rising(pseudo.value, pseudo.ln_if_tiny, n);
-                }
-                Kind::Row => {
-                    let pseudo = table.row(values);
-                    // A row of zeros has only cells of zeros: they already make the product zero.
-                    if !pseudo.is_zero() {
-                        product.divide_rising(pseudo.value, pseudo.ln_if_tiny, n);
-                    }
-                }
-            }
+            let pseudo = kind.pseudo_count(self.problem.prior.table(*table), values);
+            kind.multiply_closed_form(pseudo, n, &mut product);
         }
         product.ln()
     }

@@ -6,11 +6,12 @@
 //! would be averages over labellings.
 
 use super::estimate::Estimate;
-use super::layout::{Kind, Layout};
+use super::layout::Layout;
 use super::prepared::LISTED;
 use super::run::{Run, RunResult};
 use super::word::Word;
 use crate::engine::Problem;
+use crate::engine::kind::Kind;
 use crate::engine::symmetry::label_classes;
 use crate::engine::tables::{CellMean, LIST_ALL_CHILDREN_UP_TO, Moments, RowMean, TableMeans};
 use crate::error::Result;

@@ -2,7 +2,7 @@
 
 use super::class::Pseudo;
 use super::kernel::Kernel;
-use super::layout::{Kind, Layout};
+use super::layout::Layout;
 use super::order::Order;
 use super::resample::{Scheme, When};
 use super::run::Path;
@@ -10,6 +10,7 @@ use super::{Isa, Smc};
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::kind::Kind;
 use crate::error::{Error, Result};
 use std::time::{Duration, Instant};
 

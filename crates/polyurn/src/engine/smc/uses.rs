@@ -1,10 +1,10 @@
 //! Which counters the records of each pattern use, and which of them are the same in all particles.
 
 use super::class::Class;
-use super::layout::Kind;
 use crate::counts::MISSING;
 use crate::engine::Problem;
 use crate::engine::assignments::for_each_assignment;
+use crate::engine::kind::Kind;
 use crate::error::{Error, Result};
 use crate::graph::{NodeIndex, TableIndex};
 use crate::plan::with_ancestors;
