@@ -1,7 +1,8 @@
-//! Problems that the benchmark programs share.
+//! Problems, sections and figures that the benchmark programs share.
 
 use polyurn::control::Control;
 use polyurn::counts::{Cell, Dataset, DatasetBuilder, RowCount};
+use polyurn::engine::Problem;
 use polyurn::graph::{BindOptions, Binding, ModelSource, bind, bind_without_data};
 use polyurn::prior::{Prior, PriorSettings};
 use polyurn::simulate::{Tokens, simulate};
@@ -42,4 +43,30 @@ pub fn cp_data(sizes: &[u32], n_tokens: u64, rank: u32, a: f64, seed: u64) -> Re
 /// When the model does not fit the data.
 pub fn bound(model: &str, data: &Dataset) -> Result<Binding> {
     bind(&ModelSource::parse(model)?, data, BindOptions::default())
+}
+
+/// Hands the problem of a model, data and `a` to `f`.
+///
+/// # Errors
+/// When the model does not fit the data, or as `f`.
+pub fn with_problem<T>(model: &str, data: &Dataset, a: f64, f: impl FnOnce(&Problem<'_>) -> Result<T>) -> Result<T> {
+    let binding = bound(model, data)?;
+    let prior = Prior::build(&binding.model, &PriorSettings { a: Some(a), ..Default::default() })?;
+    f(&Problem::new(&binding.model, &prior, &binding.counts)?)
+}
+
+/// A part of a program: its name, and what it does.
+pub type Section = (&'static str, fn() -> Result<()>);
+
+/// The sections that the command line names; all of them when it names none.
+pub fn wanted<const N: usize>(sections: [Section; N]) -> impl Iterator<Item = Section> {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    sections.into_iter().filter(move |(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name))
+}
+
+/// Mean and standard deviation.
+pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    (mean, (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
 }

@@ -8,16 +8,13 @@ use polyurn::counts::Dataset;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::Exact;
 use polyurn::engine::smc::{Crew, Estimate, Path, Smc, Wish, log_mean_exp};
-use polyurn::prior::{Prior, PriorSettings};
 use polyurn::simd::Isa;
 use polyurn::{Result, Seed};
-use polyurn_bench::{bound, cp_data, dataset};
+use polyurn_bench::{Section, bound, cp_data, dataset, mean_and_sd, wanted, with_problem};
 use std::io::Write;
 use std::time::Instant;
 
 fn main() -> Result<()> {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
-    type Section = (&'static str, fn() -> Result<()>);
     let sections: [Section; 7] = [
         ("numpy", numpy),
         ("sizes", sizes),
@@ -27,20 +24,11 @@ fn main() -> Result<()> {
         ("evidence", evidence_per_second),
         ("sparse", sparse),
     ];
-    for (name, section) in sections {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-            section()?;
-            println!();
-        }
+    for (_, section) in wanted(sections) {
+        section()?;
+        println!();
     }
     Ok(())
-}
-
-/// Hands the problem of a model, data and `a` to `f`.
-fn with_problem<T>(model: &str, data: &Dataset, a: f64, f: impl FnOnce(&Problem<'_>) -> Result<T>) -> Result<T> {
-    let binding = bound(model, data)?;
-    let prior = Prior::build(&binding.model, &PriorSettings { a: Some(a), ..Default::default() })?;
-    f(&Problem::new(&binding.model, &prior, &binding.counts)?)
 }
 
 /// Best of some seeds, in seconds, plan and everything included.
@@ -49,7 +37,9 @@ fn best_time(smc: &Smc, problem: &Problem<'_>, repeats: u64) -> Result<(f64, Est
     let mut last = None;
     for seed in 0..repeats {
         let start = Instant::now();
-        last = Some(smc.ln_p_sequence(problem, Seed(seed), &mut Control::default())?);
+        // A problem keeps what it has compiled: make it anew.
+        let problem = Problem::new(problem.model, problem.prior, problem.counts)?;
+        last = Some(smc.ln_p_sequence(&problem, Seed(seed), &mut Control::default())?);
         best = best.min(start.elapsed().as_secs_f64());
     }
     Ok((best, last.expect("at least one repeat")))
@@ -198,11 +188,6 @@ fn peak_memory() -> f64 {
     line.split_whitespace().nth(1).and_then(|kb| kb.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e6
 }
 
-fn spread(logs: &[f64]) -> f64 {
-    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    (logs.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0)).sqrt()
-}
-
 fn evidence_per_second() -> Result<()> {
     println!(
         "Evidence per second: CP 20x25x30, T = 1000, true rank 5, a = 10, two threads, 20 runs of the default settings"
@@ -231,7 +216,7 @@ fn evidence_per_second() -> Result<()> {
             println!(
                 "  R = {rank} {:>7.2} s  sd {:>6.3}  ln {:.2}  default: {} runs of {}, {} moves, heat {:.1}",
                 seconds,
-                spread(&logs),
+                mean_and_sd(&logs).1,
                 log_mean_exp(&logs),
                 default.runs,
                 default.particles,
@@ -246,7 +231,7 @@ fn evidence_per_second() -> Result<()> {
             println!(
                 "  R = {rank} {:>7.2} s  sd {:>6.3}  ln {:.2}  the paper's algorithm: 4 runs of {}",
                 seconds,
-                spread(&logs),
+                mean_and_sd(&logs).1,
                 log_mean_exp(&logs),
                 paper.particles
             );

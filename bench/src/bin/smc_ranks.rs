@@ -8,9 +8,8 @@
 use polyurn::control::Control;
 use polyurn::engine::Problem;
 use polyurn::engine::smc::{Crew, Smc, Wish};
-use polyurn::prior::{Prior, PriorSettings};
 use polyurn::{Result, Seed};
-use polyurn_bench::{bound, cp_data};
+use polyurn_bench::{cp_data, with_problem};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::time::Instant;
@@ -103,9 +102,7 @@ fn answer(tensor: u64, factor: u64) -> Result<Answer> {
     let best = |score: &dyn Fn(&Problem<'_>, u32) -> Result<f64>| -> Result<u32> {
         let mut best = (f64::NEG_INFINITY, 0);
         for rank in RANKS {
-            let binding = bound(&format!("r[{rank}] -> i j k"), &data)?;
-            let prior = Prior::build(&binding.model, &PriorSettings { a: Some(10.0), ..Default::default() })?;
-            let evidence = score(&Problem::new(&binding.model, &prior, &binding.counts)?, rank)?;
+            let evidence = with_problem(&format!("r[{rank}] -> i j k"), &data, 10.0, |problem| score(problem, rank))?;
             if evidence > best.0 {
                 best = (evidence, rank);
             }

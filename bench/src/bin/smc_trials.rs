@@ -7,9 +7,8 @@ use polyurn::control::Control;
 use polyurn::counts::Dataset;
 use polyurn::engine::Problem;
 use polyurn::engine::smc::{Crew, Order, Path, Scheme, Smc, When, Wish, log_mean_exp};
-use polyurn::prior::{Prior, PriorSettings};
 use polyurn::{Result, Seed};
-use polyurn_bench::{bound, cp_data};
+use polyurn_bench::{Section, cp_data, mean_and_sd, wanted, with_problem};
 use std::time::Instant;
 
 /// Runs of a row.
@@ -18,8 +17,6 @@ const RUNS: u64 = 20;
 const SEED: Seed = Seed(1);
 
 fn main() -> Result<()> {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
-    type Section = (&'static str, fn() -> Result<()>);
     let sections: [Section; 9] = [
         ("moves", moves),
         ("traps", traps),
@@ -31,11 +28,9 @@ fn main() -> Result<()> {
         ("runs", small_runs),
         ("split-merge", split_merge),
     ];
-    for (name, section) in sections {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-            println!("# {name}\n");
-            section()?;
-        }
+    for (name, section) in wanted(sections) {
+        println!("# {name}\n");
+        section()?;
     }
     Ok(())
 }
@@ -94,9 +89,7 @@ impl Case {
     /// Hands the problem to `f`.
     fn with_problem(&self, f: impl FnOnce(&Problem<'_>) -> Result<()>) -> Result<()> {
         let children = &["i", "j", "k"][..self.sizes.len()];
-        let binding = bound(&format!("r[{}] -> {}", self.rank, children.join(" ")), &self.data)?;
-        let prior = Prior::build(&binding.model, &PriorSettings { a: Some(self.a), ..Default::default() })?;
-        f(&Problem::new(&binding.model, &prior, &binding.counts)?)
+        with_problem(&format!("r[{}] -> {}", self.rank, children.join(" ")), &self.data, self.a, f)
     }
 }
 
@@ -128,9 +121,7 @@ fn row(problem: &Problem<'_>, label: &str, smc: &Smc) -> Result<()> {
 }
 
 fn show(label: &str, logs: &[f64], updates: f64, seconds: f64) {
-    let n = logs.len() as f64;
-    let mean = logs.iter().sum::<f64>() / n;
-    let sd = (logs.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let (mean, sd) = mean_and_sd(logs);
     println!("{label:<48} {mean:>11.2} {sd:>8.3} {:>11.2} {updates:>8.2} {seconds:>8.3}", log_mean_exp(logs));
 }
 
