@@ -1,5 +1,8 @@
 //! One run: all tokens through the urn of every particle, then, if the run started with larger pseudo-counts, cooling.
 
+mod moves;
+mod weights;
+
 use super::course::{Course, list_tokens};
 use super::frame::Frame;
 use super::kernel::Kernel;
@@ -7,12 +10,10 @@ use super::lanes::{Lanes, Shard};
 use super::layout::Layout;
 use super::order::{Order, tokens};
 use super::prepared::{Heat, LISTED};
-use super::reallocate::{Pair, Way};
-use super::resample::{Scheme, When, resample};
+use super::resample::{Scheme, When};
 use super::word::Word;
 use crate::counts::Counts;
 use crate::error::Result;
-use crate::math::draw;
 use crate::simd::Isa;
 use crate::{Purpose, Seed};
 use serde::{Deserialize, Serialize};
@@ -72,9 +73,6 @@ pub struct RunResult {
     /// Tokens placed or placed again, over all particles.
     pub n_updates: u64,
 }
-
-/// Entries of a trace, at most.
-const TRACE_LENGTH: u64 = 200;
 
 /// A run under way.
 #[derive(Debug)]
@@ -408,197 +406,5 @@ impl<'r, W: Word> Run<'r, W> {
         }
         self.result.n_updates += (1 + again.len() as u64) * self.lanes.n_particles as u64;
         true
-    }
-
-    /// Shares the tokens of some pairs of hidden values out anew.
-    fn reallocate(&mut self, n_placed: usize) {
-        if self.path.n_reallocations == 0 || !self.course.layout.can_reallocate(self.course.heat.scale) {
-            return;
-        }
-        let size = self.course.layout.hidden_size.unwrap_or(0);
-        for _ in 0..self.path.n_reallocations {
-            self.course.step += 1;
-            let course = &self.course;
-            let mut rng = course.seed.stream(Purpose::Schedule, course.replicate, 1, course.step);
-            let first = draw::below(size as u64, &mut rng) as usize;
-            let second = draw::below(size as u64 - 1, &mut rng) as usize;
-            let pair = Pair { first, second: if second >= first { second + 1 } else { second } };
-            self.lanes.need_all();
-            self.lanes.refresh();
-            self.lanes.each(|shard| course.empty_pair(shard, pair, n_placed));
-            for (way, step) in [(Way::Old, 0), (Way::New, 1)] {
-                if way == Way::New {
-                    self.lanes.each(|shard| self.course.empty_pair_again(shard, pair));
-                }
-                for start in (0..n_placed).step_by(64) {
-                    let chunk = start..(start + 64).min(n_placed);
-                    chunk.clone().enumerate().for_each(|(slot, position)| self.course.prepare(slot, position));
-                    let course = &self.course;
-                    self.lanes.each(|shard| {
-                        let block = shard.ix as u64 | (1 + step) << 32 | (start as u64) << 34;
-                        let mut rng = course.seed.stream(Purpose::Particles, course.replicate, block, course.step);
-                        for (slot, position) in chunk.clone().enumerate() {
-                            course.put_back(shard, slot, position, pair, way, &mut rng);
-                        }
-                    });
-                }
-            }
-            let course = &self.course;
-            self.lanes.each(|shard| {
-                let block = shard.ix as u64 | 3 << 32;
-                let mut rng = course.seed.stream(Purpose::Particles, course.replicate, block, course.step);
-                course.accept_pair(shard, pair, n_placed, &mut rng);
-            });
-            // About two of `size` hidden values, each token twice.
-            self.result.n_updates += (4 * n_placed * self.lanes.n_particles / size) as u64;
-        }
-    }
-
-    /// One Gibbs update of every token, in the order in which they came in.
-    fn sweep(&mut self) {
-        let n_tokens = self.course.order.len();
-        let positions: Vec<u32> = (0..n_tokens as u32).collect();
-        for chunk in positions.chunks(64) {
-            self.course.step += 1;
-            for (ix, &position) in chunk.iter().enumerate() {
-                self.course.prepare(ix, position as usize);
-                self.course.need_token(&mut self.lanes, ix, position as usize, n_tokens as u32);
-                self.lanes.need(self.course.n_block_units + position as usize);
-            }
-            self.lanes.refresh();
-            let course = &self.course;
-            self.lanes.each(|shard| {
-                let mut rng = course.seed.stream(Purpose::Particles, course.replicate, shard.ix as u64, course.step);
-                for (ix, &position) in chunk.iter().enumerate() {
-                    course.draw_again(shard, ix, position as usize, n_tokens as u32, &mut rng);
-                }
-            });
-        }
-        self.result.n_updates += n_tokens as u64 * self.lanes.n_particles as u64;
-    }
-
-    /// After a token was weighed, and weights multiplied by its probabilities unless those are logs. False when all weights
-    /// have become zero.
-    fn take_totals(&mut self, slot: usize) -> bool {
-        if self.course.prepared[slot].is_guarded() {
-            self.multiply_by_logs();
-            self.lanes.shards.iter_mut().for_each(Shard::add_up);
-        }
-        self.weight_total = self.total_weight();
-        self.rescale();
-        self.weight_total > 0.0
-    }
-
-    /// Keeps weights so far from both ends of the range of numbers that neither their squares nor the next token can leave
-    /// it: parts of a token's probability that are the same in all particles are counted apart, so what is left may be
-    /// large as well as small.
-    fn rescale(&mut self) {
-        let total = self.weight_total;
-        if total == 0.0 || !total.is_finite() || (1e-20..=1e20).contains(&total) {
-            return;
-        }
-        // A power of two: scaling does not change a digit.
-        let exponent = ((total.to_bits() >> 52) & 0x7ff) as i32 - 1023;
-        let factor = 2f64.powi(-exponent);
-        for shard in &mut self.lanes.shards {
-            shard.weights.iter_mut().for_each(|weight| *weight *= factor);
-            shard.add_up();
-        }
-        self.log += f64::from(exponent) * std::f64::consts::LN_2;
-        self.weight_total = self.total_weight();
-    }
-
-    /// Multiplies the weights by the exponentials of `totals`; what they have in common goes into the log.
-    fn multiply_by_logs(&mut self) {
-        let weighted = self.lanes.shards.iter().flat_map(|shard| shard.work.totals.iter().zip(&shard.weights));
-        let largest =
-            weighted.filter(|(_, weight)| **weight > 0.0).fold(f64::NEG_INFINITY, |max, (&total, _)| max.max(total));
-        let shift = if largest == f64::NEG_INFINITY { 0.0 } else { largest };
-        for shard in &mut self.lanes.shards {
-            for (weight, &total) in shard.weights.iter_mut().zip(&shard.work.totals) {
-                // A particle that is out may have any total, also one whose exponential is infinite.
-                if *weight > 0.0 {
-                    *weight *= (total - shift).exp();
-                }
-            }
-        }
-        self.log += shift;
-    }
-
-    fn total_weight(&self) -> f64 {
-        self.lanes.shards.iter().map(|shard| shard.sum).sum()
-    }
-
-    /// Notes the effective sample size and says whether it is time to resample.
-    fn measure(&mut self) -> bool {
-        let n_particles = self.lanes.n_particles as f64;
-        let squares: f64 = self.lanes.shards.iter().map(|shard| shard.squares).sum();
-        let ess = self.weight_total * self.weight_total / squares;
-        self.result.ess_min = self.result.ess_min.min(ess);
-        let step = self.course.step;
-        let every = (self.course.order.len() as u64).div_ceil(TRACE_LENGTH).max(1);
-        if step.is_multiple_of(every) {
-            self.result.ess_trace.push((step, ess));
-        }
-        match self.path.when {
-            When::Always => true,
-            When::Never => false,
-            When::EssBelow(share) => ess < share * n_particles,
-        }
-    }
-
-    /// A new generation in proportion to the weights, which are 1 afterwards.
-    fn resample(&mut self) {
-        let n_particles = self.lanes.n_particles;
-        self.weights.clear();
-        self.lanes.shards.iter().for_each(|shard| self.weights.extend_from_slice(&shard.weights));
-        self.weights.truncate(n_particles);
-        let course = &self.course;
-        let mut rng = course.seed.stream(Purpose::Ancestors, course.replicate, 0, course.step);
-        resample(self.path.scheme, &self.weights, self.weight_total, &mut rng, &mut self.ancestors);
-        self.lanes.resample(&mut self.ancestors);
-        self.log += (self.weight_total / n_particles as f64).ln();
-        self.lanes.reset_weights();
-        self.weight_total = n_particles as f64;
-        self.result.n_resampled += 1;
-        if self.result.resampled_at.len() < TRACE_LENGTH as usize {
-            self.result.resampled_at.push(course.step);
-        }
-    }
-
-    /// Changes the factor of all pseudo-counts: every particle is weighted by the ratio of its probabilities.
-    fn cool(&mut self, to: f64, is_last: bool) {
-        self.course.step += 1;
-        let tables = self.course.cooling_tables(self.course.heat.scale, to);
-        self.course.heat = Heat::new(self.course.layout, to);
-        self.lanes.need_all();
-        self.lanes.refresh();
-        let course = &self.course;
-        self.lanes.each(|shard| {
-            shard.work.totals.fill(0.0);
-            for (block_ix, table) in tables.iter().enumerate() {
-                course.cool_block(shard, block_ix, table);
-            }
-        });
-        self.multiply_by_logs();
-        self.lanes.shards.iter_mut().for_each(Shard::add_up);
-        self.weight_total = self.total_weight();
-        if self.measure() && !is_last {
-            self.resample();
-        }
-    }
-
-    /// The ancestor-based estimate of the relative variance (Lee and Whiteley 2018): particles that descend from different
-    /// first ancestors are independent, so their products estimate the square of the expectation.
-    fn ancestor_variance(&self) -> f64 {
-        let n = self.lanes.n_particles;
-        let mut by_eve = vec![0.0; self.lanes.shards.len() * self.lanes.lanes];
-        let weights = self.lanes.shards.iter().flat_map(|shard| &shard.weights).take(n);
-        for (weight, &eve) in weights.zip(self.lanes.genealogy.eves()) {
-            by_eve[eve as usize] += weight / self.weight_total;
-        }
-        let same: f64 = by_eve.iter().map(|share| share * share).sum();
-        let correction = (n as f64 / (n as f64 - 1.0)).powf(self.result.n_resampled as f64 + 1.0);
-        if n == 1 { f64::NAN } else { 1.0 - correction * (1.0 - same) }
     }
 }
