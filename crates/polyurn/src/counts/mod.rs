@@ -3,6 +3,7 @@
 
 mod builder;
 mod dataset;
+mod intern;
 mod labels;
 mod records;
 
