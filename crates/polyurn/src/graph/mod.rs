@@ -4,6 +4,7 @@
 mod bind;
 mod contraction;
 mod dot;
+mod expansion;
 mod lexer;
 mod model;
 mod names;

@@ -5,12 +5,12 @@
 //! argument carry the same [`span`](super::NodeSpec::span), so that a choice of sizes (`hmm(1..4)`) can be made once
 //! for all of them.
 
+use super::expansion::{Expansion, numbered};
 use super::lexer::{parse_sizes, trimmed};
-use super::names::{first_repeated, free_name, listed, shown};
+use super::names::{first_repeated, listed, shown};
 use super::parse::MAX_EDGES;
-use super::spec::{ModelSpec, NodeSpec, Size};
+use super::spec::{ModelSpec, Size};
 use crate::error::{Error, Result};
-use hashbrown::HashSet;
 use std::ops::Range;
 
 /// One preset as the help lists it.
@@ -136,19 +136,19 @@ pub fn catalogue() -> &'static [PresetEntry] {
 
 /// A size argument and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Argument {
-    size: Size,
-    span: Range<usize>,
+pub(super) struct Argument {
+    pub(super) size: Size,
+    pub(super) span: Range<usize>,
 }
 
 /// A preset as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preset {
     entry: &'static PresetEntry,
-    arguments: Vec<Argument>,
-    is_tied: bool,
-    text: String,
-    span: Range<usize>,
+    pub(super) arguments: Vec<Argument>,
+    pub(super) is_tied: bool,
+    pub(super) text: String,
+    pub(super) span: Range<usize>,
 }
 
 /// True when the text is to be read as a preset: a word and `(`, or `independent` or `complete` alone.
@@ -415,163 +415,10 @@ fn parse_argument(text: &str, part: Range<usize>, call: &Range<usize>) -> Result
     parse_sizes(text, inside, whole)
 }
 
-fn numbered(stem: &str, n: usize) -> Vec<String> {
-    (1..=n).map(|number| format!("{stem}{number}")).collect()
-}
-
-/// The graph as it grows.
-struct Expansion<'a> {
-    preset: &'a Preset,
-    columns: &'a [String],
-    taken: HashSet<&'a str>,
-    spec: ModelSpec,
-}
-
-impl<'a> Expansion<'a> {
-    fn new(preset: &'a Preset, columns: &'a [String]) -> Self {
-        let spec = ModelSpec { text: Some(preset.text.clone()), ..ModelSpec::default() };
-        Expansion { preset, columns, taken: columns.iter().map(String::as_str).collect(), spec }
-    }
-
-    fn seen(&mut self, column: usize) -> usize {
-        let span = Some(self.preset.span.clone());
-        self.spec.nodes.push(NodeSpec { name: self.columns[column].clone(), size: Size::FromData, span });
-        self.spec.nodes.len() - 1
-    }
-
-    fn all_seen(&mut self) -> Vec<usize> {
-        (0..self.columns.len()).map(|column| self.seen(column)).collect()
-    }
-
-    /// A hidden node of the size of argument `at`, or of the one argument there is.
-    fn hidden(&mut self, name: &str, at: usize) -> usize {
-        let arguments = &self.preset.arguments;
-        let Argument { size, span } = &arguments[if arguments.len() == 1 { 0 } else { at }];
-        let name = free_name(name, |name| self.taken.contains(name));
-        self.spec.nodes.push(NodeSpec { name, size: size.clone(), span: Some(span.clone()) });
-        self.spec.nodes.len() - 1
-    }
-
-    fn all_hidden(&mut self, names: &[String]) -> Vec<usize> {
-        names.iter().enumerate().map(|(at, name)| self.hidden(name, at)).collect()
-    }
-
-    fn edge(&mut self, parent: usize, child: usize) {
-        self.spec.edges.push((parent, child));
-    }
-
-    fn chain(&mut self, nodes: &[usize]) {
-        for pair in nodes.windows(2) {
-            self.edge(pair[0], pair[1]);
-        }
-    }
-
-    /// Every node has all earlier ones as parents.
-    fn clique(&mut self, nodes: &[usize]) {
-        for (at, &child) in nodes.iter().enumerate() {
-            for &parent in &nodes[..at] {
-                self.edge(parent, child);
-            }
-        }
-    }
-
-    fn pair_up(&mut self, parents: &[usize], children: &[usize]) {
-        for (&parent, &child) in parents.iter().zip(children) {
-            self.edge(parent, child);
-        }
-    }
-
-    fn tie(&mut self, nodes: &[usize]) {
-        if nodes.len() > 1 {
-            self.spec.tied.push(nodes.to_vec());
-        }
-    }
-
-    fn path(&mut self, hidden: &[String]) {
-        let mut nodes = vec![self.seen(0)];
-        nodes.extend(self.all_hidden(hidden));
-        nodes.push(self.seen(1));
-        self.chain(&nodes);
-    }
-
-    fn star(&mut self, centre: &str) {
-        let centre = self.hidden(centre, 0);
-        for column in self.all_seen() {
-            self.edge(centre, column);
-        }
-    }
-
-    fn symmetric(&mut self) {
-        self.star("r");
-        let columns: Vec<usize> = (1..=self.columns.len()).collect();
-        self.tie(&columns);
-    }
-
-    fn tucker(&mut self) {
-        let core = self.all_hidden(&numbered("r", self.columns.len()));
-        let columns = self.all_seen();
-        self.clique(&core);
-        self.pair_up(&core, &columns);
-    }
-
-    fn mmsb(&mut self) {
-        let source = self.seen(0);
-        let k1 = self.hidden("k1", 0);
-        let relation = self.seen(2);
-        let k2 = self.hidden("k2", 0);
-        let destination = self.seen(1);
-        self.chain(&[source, k1, relation]);
-        self.chain(&[destination, k2, relation]);
-        if self.preset.is_tied {
-            self.tie(&[k1, k2]);
-        }
-    }
-
-    fn scpf(&mut self) {
-        let column = self.seen(1);
-        let k = self.hidden("k", 0);
-        let category = self.seen(2);
-        let row = self.seen(0);
-        self.chain(&[column, k]);
-        self.pair_up(&[column, k], &[category, category]);
-        self.pair_up(&[k, category], &[row, row]);
-    }
-
-    fn hmm(&mut self) {
-        let chain = self.all_hidden(&numbered("z", self.columns.len()));
-        let columns = self.all_seen();
-        self.chain(&chain);
-        self.pair_up(&chain, &columns);
-        if self.preset.is_tied {
-            self.tie(&chain[1..]);
-            self.tie(&columns);
-        }
-    }
-
-    fn tensor_train(&mut self) {
-        let bonds = self.all_hidden(&numbered("r", self.columns.len() - 1));
-        let columns = self.all_seen();
-        self.chain(&bonds);
-        for (at, &column) in columns.iter().enumerate() {
-            if at > 0 {
-                self.edge(bonds[at - 1], column);
-            }
-            if at < bonds.len() {
-                self.edge(bonds[at], column);
-            }
-        }
-    }
-
-    fn complete(&mut self) {
-        let columns = self.all_seen();
-        self.clique(&columns);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Model, ModelSource};
+    use crate::graph::{Model, ModelSource, NodeSpec};
 
     fn columns(n: usize) -> Vec<String> {
         ["x", "y", "w", "v"][..n].iter().map(|&name| name.to_owned()).collect()
