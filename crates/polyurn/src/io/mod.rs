@@ -14,6 +14,7 @@ mod number;
 mod record;
 mod summary;
 mod tns;
+mod unique_fields;
 mod write;
 
 pub use compression::Compression;

@@ -9,12 +9,13 @@
 //!
 //! Only `nodes` is needed. Whatever the file holds besides is an error, so that a misspelt field is not passed over.
 
+use super::unique_fields::UniqueFields;
 use crate::error::{Error, Result};
 use crate::graph::{ModelSource, ModelSpec, NodeSpec, Size};
 use crate::prior::PriorSpec;
 use hashbrown::{HashMap, HashSet};
 use serde::Deserialize;
-use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
 use std::fmt;
 use std::path::Path;
 
@@ -295,7 +296,7 @@ fn check_positive(field: &str, value: Option<Number>) -> Result<Option<f64>, Str
 }
 
 /// A name in a message: in backticks, on one line and not too long.
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     const MAX_CHARS: usize = 40;
     let mut short: String = name.chars().take(MAX_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if short.len() < name.len() {
@@ -344,66 +345,6 @@ struct Number(f64);
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         f64::deserialize(deserializer).map(Number)
-    }
-}
-
-/// Any JSON in which no object has a field twice. Serde's maps would keep the last of two.
-struct UniqueFields;
-
-impl<'de> Deserialize<'de> for UniqueFields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueFieldsVisitor)
-    }
-}
-
-struct UniqueFieldsVisitor;
-
-impl<'de> Visitor<'de> for UniqueFieldsVisitor {
-    type Value = UniqueFields;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueFields, A::Error> {
-        let mut seen = HashSet::new();
-        while let Some(field) = map.next_key::<String>()? {
-            if seen.contains(&field) {
-                return Err(de::Error::custom(format!("duplicate field {}", shown(&field))));
-            }
-            seen.insert(field);
-            map.next_value::<UniqueFields>()?;
-        }
-        Ok(UniqueFields)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<UniqueFields, A::Error> {
-        while list.next_element::<UniqueFields>()?.is_some() {}
-        Ok(UniqueFields)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<UniqueFields, E> {
-        Ok(UniqueFields)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<UniqueFields, E> {
-        Ok(UniqueFields)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<UniqueFields, E> {
-        Ok(UniqueFields)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<UniqueFields, E> {
-        Ok(UniqueFields)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<UniqueFields, E> {
-        Ok(UniqueFields)
-    }
-
-    fn visit_unit<E>(self) -> Result<UniqueFields, E> {
-        Ok(UniqueFields)
     }
 }
 
