@@ -104,7 +104,7 @@ impl Course<'_> {
     pub fn rebuild_block<W: Word>(&self, shard: &mut Shard<W>, block: u32, first: usize, n_placed: u32, without: u32) {
         let lanes = shard.weights.len();
         let class = &self.layout.classes[self.layout.blocks[block as usize].class as usize];
-        let n_kept = (self.frame.storage.n_lines + self.frame.storage.n_scratch) * lanes;
+        let n_kept = self.frame.storage.n_counts() * lanes;
         let (counts, states) = shard.lines.split_at_mut(n_kept);
         counts[first * lanes..][..class.interior * lanes].fill(W::default());
         for listed in self.tokens_of(block).iter().take_while(|listed| listed.position < n_placed) {
@@ -175,7 +175,7 @@ impl Course<'_> {
         let prepared = &self.prepared[slot];
         let kernel = &self.layout.kernels[prepared.kernel];
         let lanes = shard.weights.len();
-        let n_kept = (self.frame.storage.n_lines + self.frame.storage.n_scratch) * lanes;
+        let n_kept = self.frame.storage.n_counts() * lanes;
         let (first, n) = (self.first_state[position] as usize * lanes - n_kept, kernel.buckets.len() * lanes);
         self.rebuild_listed(shard, slot, n_placed, position as u32);
         let Shard { lines, work, uniforms, .. } = shard;

@@ -102,7 +102,7 @@ impl Frame {
     }
 
     fn n_lines(&self) -> u64 {
-        (self.storage.n_lines + self.storage.n_scratch) as u64 + self.n_state_lines
+        self.storage.n_counts() as u64 + self.n_state_lines
     }
 
     /// Whether 16 bits are enough for every number.

@@ -8,8 +8,9 @@
 //! - `uses`, `class`, `layout`: which numbers a particle keeps, and which of them a record touches;
 //! - `kernel`, `compile`, `prepared`: which lines a token is weighed by and counted in;
 //! - `workspace`, `loops`: doing so in all particles, vectorised over them;
-//! - `lanes`, `genealogy`: particles in memory, resampled without copying;
-//! - `course`, `cooling`, `run`: one run; `replicates`, `estimate`: many runs and one number.
+//! - `frame`, `lanes`, `genealogy`: particles in memory, resampled without copying;
+//! - `order`, `course`, `cooling`, `reallocate`, `run`: one run;
+//! - `replicates`, `estimate`, `posterior`: many runs and one answer; `tune`: settings that were not asked for.
 
 mod class;
 mod compile;

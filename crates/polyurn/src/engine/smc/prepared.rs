@@ -14,6 +14,13 @@ pub struct Storage {
     pub n_scratch: usize,
 }
 
+impl Storage {
+    /// Lines of all blocks, kept or rebuilt; the states of tokens come behind them.
+    pub fn n_counts(&self) -> usize {
+        self.n_lines + self.n_scratch
+    }
+}
+
 /// No lines: the block is rebuilt when needed.
 pub const LISTED: u32 = u32::MAX;
 

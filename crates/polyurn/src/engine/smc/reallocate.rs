@@ -116,7 +116,7 @@ impl Course<'_> {
         self.rebuild_listed(shard, slot, position as u32, u32::MAX);
         let prepared: &Prepared = &self.prepared[slot];
         let kernel = &self.layout.kernels[prepared.kernel];
-        let n_kept = (self.frame.storage.n_lines + self.frame.storage.n_scratch) * lanes;
+        let n_kept = self.frame.storage.n_counts() * lanes;
         let Shard { lines, reallocation, uniforms, .. } = shard;
         let (counts, states) = lines.split_at_mut(n_kept);
         let states = &mut states[self.first_state[position] as usize * lanes - n_kept..][..lanes];

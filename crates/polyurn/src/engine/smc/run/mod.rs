@@ -124,7 +124,7 @@ impl<'r, W: Word> Run<'r, W> {
         let order = tokens(path.order, &layout.records, counts, &mut rng);
         let n_buckets = |record: u32| layout.kernel_of(record as usize).buckets.len() as u32;
         let mut first_state = Vec::new();
-        let mut n_lines = (frame.storage.n_lines + frame.storage.n_scratch) as u32;
+        let mut n_lines = frame.storage.n_counts() as u32;
         if frame.keeps_states {
             for &record in &order {
                 first_state.push(n_lines);
