@@ -41,7 +41,7 @@ pub enum Warning {
         /// The hidden nodes whose values can be exchanged.
         nodes: Vec<String>,
     },
-    /// Tables and hidden values come from one run, in the labelling it happened to settle in.
+    /// Tables and hidden values come from one run, whose particles are labelled after the best of them.
     LabelsOfOneRun {
         /// The run.
         run: u64,
@@ -125,8 +125,8 @@ impl fmt::Display for Warning {
             ),
             Warning::LabelsOfOneRun { run, nodes } => write!(
                 f,
-                "values of {} can be exchanged, so tables and hidden values are those of run {run} alone, in the labelling \
-                 it settled in; its particles may still differ in some labels",
+                "values of {} can be exchanged, so tables and hidden values are those of run {run} alone, its particles \
+                 labelled after the best of them",
                 quoted(nodes)
             ),
             Warning::LowEffectiveSampleSize { ess_min, particles } => write!(

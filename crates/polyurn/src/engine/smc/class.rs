@@ -70,6 +70,18 @@ impl Class {
         values
     }
 
+    /// The line of a block that has other values in the positions that are unseen.
+    pub fn with_values(&self, in_block: usize, new: impl Fn(usize, u32) -> u32) -> usize {
+        let mut rest = in_block;
+        let mut line = 0;
+        for position in (0..self.sizes.len()).rev().filter(|&position| !self.is_key[position]) {
+            let size = self.sizes[position] as usize;
+            line += self.strides[position] * new(position, (rest % size) as u32) as usize;
+            rest /= size;
+        }
+        line
+    }
+
     /// Whether seen values pick the block, so that all its tokens are known.
     pub fn has_key(&self) -> bool {
         self.is_key.contains(&true)

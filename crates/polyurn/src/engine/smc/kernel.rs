@@ -61,6 +61,21 @@ pub struct Term {
     pub earlier: Vec<usize>,
 }
 
+/// Where a node's value stands in the number of a bucket's state.
+#[derive(Debug, Clone, Copy)]
+pub struct Digit {
+    pub bucket: usize,
+    stride: usize,
+    pub size: usize,
+}
+
+impl Digit {
+    /// The node's value in a state.
+    pub fn of(self, state: usize) -> usize {
+        state / self.stride % self.size
+    }
+}
+
 /// A pattern, compiled.
 #[derive(Debug)]
 pub struct Kernel {
@@ -153,10 +168,18 @@ impl Kernel {
         nodes
     }
 
-    /// Size of an unseen node.
-    pub fn size_of(&self, node: NodeIndex) -> usize {
-        let mut nodes = self.buckets.iter().flat_map(|bucket| &bucket.nodes);
-        nodes.find(|other| other.0 == node).map_or(1, |found| found.1 as usize)
+    /// How to read the value of an unseen node off a state.
+    pub fn digit(&self, node: NodeIndex) -> Digit {
+        for (bucket, shape) in self.buckets.iter().enumerate() {
+            let mut stride = 1;
+            for &(other, size) in shape.nodes.iter().rev() {
+                if other == node {
+                    return Digit { bucket, stride, size: size as usize };
+                }
+                stride *= size as usize;
+            }
+        }
+        unreachable!("a node of the pattern is in one of its buckets")
     }
 
     /// Values of the unseen nodes, ascending by node, when each bucket is in this state.

@@ -225,6 +225,12 @@ impl<W: Word> Lanes<W> {
         self.shards[particle / self.lanes].lines[line * self.lanes + particle % self.lanes]
     }
 
+    /// All lines in one particle, to change them.
+    pub fn particle(&mut self, particle: usize) -> Particle<'_, W> {
+        let lanes = self.lanes;
+        Particle { lines: &mut self.shards[particle / lanes].lines, lanes, lane: particle % lanes }
+    }
+
     /// All particles weigh the same again.
     pub fn reset_weights(&mut self) {
         let (lanes, n_particles) = (self.lanes, self.n_particles);
@@ -255,6 +261,21 @@ impl<W: Word> Lanes<W> {
             self.settle();
             self.genealogy.forget_before(generation);
         }
+    }
+}
+
+/// One particle's numbers.
+#[derive(Debug)]
+pub struct Particle<'l, W> {
+    lines: &'l mut [W],
+    lanes: usize,
+    lane: usize,
+}
+
+impl<W> Particle<'_, W> {
+    /// Its number in a line.
+    pub fn at(&mut self, line: usize) -> &mut W {
+        &mut self.lines[line * self.lanes + self.lane]
     }
 }
 

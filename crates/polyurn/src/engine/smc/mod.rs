@@ -10,8 +10,9 @@
 //! - `workspace`, `loops`: doing so in all particles, vectorised over them;
 //! - `frame`, `lanes`, `genealogy`: particles in memory, resampled without copying;
 //! - `order`, `course`, `cooling`, `reallocate`, `run`: one run;
-//! - `replicates`, `estimate`, `posterior`: many runs and one answer; `tune`: settings that were not asked for.
+//! - `align`, `posterior`: what its particles say; `replicates`, `estimate`: many runs and one answer; `tune`: settings that were not asked for.
 
+mod align;
 mod class;
 mod compile;
 mod cooling;

@@ -2,8 +2,8 @@
 //!
 //! A particle is an allocation: the count of every cell and row. Given it, a row of a table is Dirichlet, so means and
 //! spreads of cells are averaged over particles in closed form. Quantities that depend on how hidden values are labelled
-//! come from one run, whose particles share most of their ancestors and with them a labelling; averaged over runs they
-//! would be averages over labellings.
+//! come from one run, whose particles are all labelled after its best one; averaged over runs they would be averages over
+//! labellings.
 
 use super::estimate::Estimate;
 use super::layout::Layout;
@@ -12,7 +12,7 @@ use super::run::{Run, RunResult};
 use super::word::Word;
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
-use crate::engine::symmetry::label_classes;
+use crate::engine::symmetry::{LabelClass, label_classes};
 use crate::engine::tables::{CellMean, LIST_ALL_CHILDREN_UP_TO, Moments, RowMean, TableMeans};
 use crate::error::Result;
 use crate::evidence::evidence;
@@ -104,6 +104,14 @@ pub struct RunPosterior {
     hidden: Vec<f64>,
 }
 
+impl RunPosterior {
+    /// The run's particles.
+    #[cfg(test)]
+    pub fn particles(&self) -> &[WeightedAllocation] {
+        &self.particles
+    }
+}
+
 /// Where a counter's number is found.
 #[derive(Debug, Clone, Copy)]
 enum Held {
@@ -142,6 +150,7 @@ struct SheetRow {
 pub struct Sheet {
     rows: Vec<SheetRow>,
     is_complete: bool,
+    labels: Vec<LabelClass>,
 }
 
 impl Sheet {
@@ -180,51 +189,37 @@ impl Sheet {
         });
         let n_nodes = problem.model.n_nodes();
         let is_complete = problem.plan.patterns().iter().all(|pattern| pattern.relevant.len() == n_nodes);
-        Sheet { rows: rows.collect(), is_complete }
+        let labels = label_classes(problem.model, problem.prior, problem.counts);
+        Sheet { rows: rows.collect(), is_complete, labels }
     }
 }
 
 impl<W: Word> Run<'_, W> {
-    /// What this run's particles say.
+    /// What this run's particles say, with hidden values named as in the best of them.
     pub fn posterior(&mut self, problem: &Problem<'_>, sheet: &Sheet, run: usize) -> RunPosterior {
         self.bring_up_to_date();
         let weights = self.normalised_weights();
-        let mixture = |of: &dyn Fn(usize) -> Moments| {
-            Moments::mixture(weights.iter().enumerate().map(|(particle, &weight)| (weight, of(particle))))
-        };
-        let n_tables = problem.model.tables().len();
-        let (mut cells, mut squares) = (Vec::new(), vec![0.0; n_tables]);
+        let mut squares = vec![0.0; problem.model.tables().len()];
         let mut d_ep = vec![0.0; weights.len()];
         let mut ln_joint = vec![0.0; weights.len()];
         for row in &sheet.rows {
-            let n_row = self.held(row.held);
-            for particle in 0..weights.len() {
-                d_ep[particle] -= f64::from(u8::from(n_row[particle] > 0.0));
-                ln_joint[particle] -= ln_rising(row.pseudo, n_row[particle]);
+            for (particle, n_row) in self.held(row.held).into_iter().enumerate() {
+                d_ep[particle] -= f64::from(u8::from(n_row > 0.0));
+                ln_joint[particle] -= ln_rising(row.pseudo, n_row);
             }
             for &(_, pseudo, held) in &row.cells {
-                let n_cell = self.held(held);
-                cells.push(mixture(&|particle| {
-                    Moments::of_cell(pseudo + n_cell[particle], row.pseudo + n_row[particle])
-                }));
-                for (particle, &weight) in weights.iter().enumerate() {
-                    d_ep[particle] += f64::from(u8::from(n_cell[particle] > 0.0));
-                    squares[row.table.ix()] += weight * n_cell[particle] * n_cell[particle];
-                    ln_joint[particle] += ln_rising(pseudo, n_cell[particle]);
+                for (particle, n_cell) in self.held(held).into_iter().enumerate() {
+                    d_ep[particle] += f64::from(u8::from(n_cell > 0.0));
+                    squares[row.table.ix()] += weights[particle] * n_cell * n_cell;
+                    ln_joint[particle] += ln_rising(pseudo, n_cell);
                 }
             }
         }
-        let allocations = self.allocations(&weights);
-        let ln_pi: Vec<f64> = (0..weights.len())
-            .map(|particle| {
-                if weights[particle] > 0.0 {
-                    ln_joint[particle] - allocations.ln_factorials[particle]
-                } else {
-                    f64::NEG_INFINITY
-                }
-            })
+        let ln_pi: Vec<f64> = (self.ln_factorials().iter().zip(&weights).zip(&ln_joint))
+            .map(|((factorials, &weight), joint)| if weight > 0.0 { joint - factorials } else { f64::NEG_INFINITY })
             .collect();
         let best = (0..ln_pi.len()).max_by(|&a, &b| ln_pi[a].total_cmp(&ln_pi[b])).expect("at least one particle");
+        self.align_labels(&sheet.labels, best);
         let constant = evidence(problem, Double::ZERO).map_or(0.0, |parts| parts.log_p_total)
             + ln_factorial(problem.counts.n_tokens).value()
             - self.ln_factorials_of_seen_records();
@@ -237,7 +232,31 @@ impl<W: Word> Run<'_, W> {
         let particles = (0..weights.len())
             .map(|ix| WeightedAllocation { weight: weights[ix], log_joint: ln_joint[ix], d_ep: d_ep[ix] })
             .collect();
-        RunPosterior { result: self.result().clone(), cells, particles, squares, best, hidden: allocations.hidden }
+        RunPosterior {
+            result: self.result().clone(),
+            cells: self.cells(sheet, &weights),
+            particles,
+            squares,
+            best,
+            hidden: self.hidden(&weights),
+        }
+    }
+
+    /// Mean and variance of every cell that is listed.
+    fn cells(&self, sheet: &Sheet, weights: &[f64]) -> Vec<Moments> {
+        let mut cells = Vec::new();
+        for row in &sheet.rows {
+            let n_row = self.held(row.held);
+            for &(_, pseudo, held) in &row.cells {
+                let n_cell = self.held(held);
+                let of_particle = |particle: usize| {
+                    let moments = Moments::of_cell(pseudo + n_cell[particle], row.pseudo + n_row[particle]);
+                    (weights[particle], moments)
+                };
+                cells.push(Moments::mixture((0..weights.len()).map(of_particle)));
+            }
+        }
+        cells
     }
 }
 
@@ -260,10 +279,7 @@ impl SmcPosterior {
     ) -> Result<Self> {
         let results: Vec<RunResult> = runs.iter().map(|run| run.result.clone()).collect();
         let estimate = Estimate::combine(results, n_particles, layout.records.len() == 0);
-        let exchangeable: Vec<NodeIndex> = label_classes(problem.model, problem.prior, problem.counts)
-            .into_iter()
-            .flat_map(|class| class.nodes)
-            .collect();
+        let exchangeable: Vec<NodeIndex> = sheet.labels.iter().flat_map(|class| &class.nodes).copied().collect();
         let n_runs = runs.len() as f64;
         let share: Vec<f64> =
             runs.iter().map(|run| (run.result.ln_p_sequence - estimate.ln_p_sequence).exp() / n_runs).collect();
@@ -328,14 +344,6 @@ impl SmcPosterior {
     }
 }
 
-/// Allocations of all particles, record by record.
-struct Allocations {
-    /// For each particle the sum of ln n! over the cells of the full tensor.
-    ln_factorials: Vec<f64>,
-    /// For each record and unseen node the probabilities of its values.
-    hidden: Vec<f64>,
-}
-
 impl<W: Word> Run<'_, W> {
     /// One counter in every particle.
     fn held(&self, held: Held) -> Vec<f64> {
@@ -366,31 +374,37 @@ impl<W: Word> Run<'_, W> {
         self.course().layout.ln_factorials_of_seen
     }
 
-    /// Goes through all records and particles once.
-    fn allocations(&self, weights: &[f64]) -> Allocations {
-        let layout = self.course().layout;
-        let positions = self.positions_of_records();
-        let mut ln_factorials = vec![0.0; weights.len()];
-        let mut hidden = Vec::new();
-        for (record, positions) in positions.iter().enumerate() {
-            let kernel = layout.kernel_of(record);
-            let nodes = kernel.unseen_nodes();
-            let sizes: Vec<usize> = nodes.iter().map(|&node| kernel.size_of(node)).collect();
-            let start = hidden.len();
-            hidden.resize(start + sizes.iter().sum::<usize>(), 0.0);
-            for (particle, &weight) in weights.iter().enumerate() {
+    /// For each particle the sum of ln n! over the cells of the full tensor.
+    fn ln_factorials(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.n_particles()];
+        for (record, positions) in self.positions_of_records().iter().enumerate().filter(|(_, all)| all.len() > 1) {
+            for (particle, sum) in sums.iter_mut().enumerate() {
                 let groups = self.groups(record, positions, particle);
-                for (values, n) in &groups {
-                    ln_factorials[particle] += libm::lgamma(*n as f64 + 1.0);
-                    let mut at = start;
-                    for (&value, &size) in values.iter().zip(&sizes) {
-                        hidden[at + value as usize] += weight * *n as f64 / positions.len() as f64;
-                        at += size;
-                    }
-                }
+                *sum += groups.iter().map(|(_, n)| libm::lgamma(*n as f64 + 1.0)).sum::<f64>();
             }
         }
-        Allocations { ln_factorials, hidden }
+        sums
+    }
+
+    /// For each record and unseen node the probabilities of its values, averaged over the record's tokens.
+    fn hidden(&self, weights: &[f64]) -> Vec<f64> {
+        let course = self.course();
+        let mut all = Vec::new();
+        for (record, positions) in self.positions_of_records().iter().enumerate() {
+            let kernel = course.layout.kernel_of(record);
+            for node in kernel.unseen_nodes() {
+                let digit = kernel.digit(node);
+                let mut shares = vec![0.0; digit.size];
+                for &position in positions {
+                    let line = course.first_state[position as usize] as usize + digit.bucket;
+                    for (state, weight) in self.lanes().line(line).zip(weights) {
+                        shares[digit.of(state.index())] += weight / positions.len() as f64;
+                    }
+                }
+                all.extend(shares);
+            }
+        }
+        all
     }
 
     /// How a record's tokens are allocated in one particle: values of the unseen nodes, and how many tokens have them.

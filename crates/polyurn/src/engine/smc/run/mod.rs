@@ -305,6 +305,11 @@ impl<'r, W: Word> Run<'r, W> {
         &self.lanes
     }
 
+    /// The particles, to change them.
+    pub fn lanes_mut(&mut self) -> &mut Lanes<W> {
+        &mut self.lanes
+    }
+
     /// Puts tokens with given hidden values into every urn: values of the unseen nodes, ascending by node.
     #[cfg(test)]
     pub fn load(&mut self, hidden: &[Vec<u32>]) {
