@@ -6,16 +6,17 @@ use crate::args::DemoArgs;
 use crate::output::{Failure, Output};
 use crate::parallel;
 use crate::text::{columns, show_count, show_short};
-use polyurn::Result;
 use polyurn::control::Control;
 use polyurn::counts::Dataset;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::Exact;
+use polyurn::engine::smc::{Crew, Wish};
 use polyurn::evidence::evidence;
 use polyurn::graph::{BindOptions, ModelSource, bind};
 use polyurn::io::{Format, read_from};
 use polyurn::math::log_sum_exp;
 use polyurn::prior::{Prior, PriorSettings};
+use polyurn::{Error, Result, Seed};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -51,6 +52,17 @@ const TABLES: &[Table] = &[
         ],
     },
     Table {
+        title: "Dilemmas: would you stand by a friend against the rule, four cases, 216 students",
+        data: include_str!("../demo_data/dilemmas.csv"),
+        models: &[
+            ("independent", "the four answers are unrelated"),
+            ("lca(2)", "there are two kinds of people, within which answers are unrelated"),
+            ("lca(3)", "there are three kinds of people, within which answers are unrelated"),
+            ("lca(4)", "there are four kinds of people, within which answers are unrelated"),
+            ("complete", "the four answers are related in any way"),
+        ],
+    },
+    Table {
         title: "Titanic: class, sex, age and fate, 2201 people",
         data: include_str!("../demo_data/titanic.csv"),
         models: &[
@@ -70,8 +82,25 @@ const TABLES: &[Table] = &[
 /// One scored model.
 struct Scored {
     log_marginal: f64,
+    /// None where the number is exact.
+    std_error: Option<f64>,
     seconds: f64,
 }
+
+impl Scored {
+    fn text(&self) -> String {
+        match self.std_error {
+            None => format!("{:.4}", self.log_marginal),
+            Some(error) => format!("{:.2} +- {error:.2}", self.log_marginal),
+        }
+    }
+}
+
+/// Seconds that an exact answer may take; beyond, particles give an estimate.
+const PATIENCE_FOR_EXACT: f64 = 2.0;
+
+/// Particles of each run: enough for two digits, and no waiting.
+const PARTICLES: usize = 2048;
 
 /// Compares the models of every table.
 pub fn run(args: &DemoArgs) -> std::result::Result<(), Failure> {
@@ -81,12 +110,12 @@ pub fn run(args: &DemoArgs) -> std::result::Result<(), Failure> {
     }
     let mut text = format!(
         "Which model do the data support? The evidence is the probability of the data under each model, its\n\
-         parameters integrated out; here every number is exact. Prior sample size a = {}.\n",
+         parameters integrated out. Numbers with +- are estimates, all others are exact. Prior sample size a = {}.\n",
         show_short(args.a)
     );
     let mut tables: Vec<Value> = Vec::new();
     for table in TABLES {
-        let comparison = Comparison::new(table, args.a, output.n_threads)?;
+        let comparison = Comparison::new(table, args.a, output.seed(), output.n_threads)?;
         text += &comparison.text();
         tables.push(comparison.json());
     }
@@ -107,9 +136,9 @@ struct Comparison<'t> {
 }
 
 impl<'t> Comparison<'t> {
-    fn new(table: &'t Table, a: f64, n_threads: usize) -> Result<Self> {
+    fn new(table: &'t Table, a: f64, seed: Seed, n_threads: usize) -> Result<Self> {
         let data = read_from(table.data.as_bytes(), "built-in table", Format::Csv)?;
-        let scored: Vec<Scored> = parallel::map(table.models, n_threads, |(model, _)| score(model, &data, a))
+        let scored: Vec<Scored> = parallel::map(table.models, n_threads, |(model, _)| score(model, &data, a, seed))
             .into_iter()
             .collect::<Result<_>>()?;
         let logs: Vec<f64> = scored.iter().map(|scored| scored.log_marginal).collect();
@@ -126,15 +155,17 @@ impl<'t> Comparison<'t> {
     }
 
     fn text(&self) -> String {
-        let best = self.scored[self.ranking[0]].log_marginal;
+        let best = &self.scored[self.ranking[0]];
         let header = ["model", "ln evidence", "against best", "probability"];
         let mut rows = vec![header.map(str::to_owned).to_vec()];
         for &ix in &self.ranking {
-            let ln = self.scored[ix].log_marginal;
+            let scored = &self.scored[ix];
+            // A difference is as exact as the less exact of its two numbers.
+            let digits = if scored.std_error.is_some() || best.std_error.is_some() { 2 } else { 4 };
             rows.push(vec![
                 format!("  {}", self.table.models[ix].0),
-                format!("{ln:.4}"),
-                format!("{:.4}", ln - best),
+                scored.text(),
+                format!("{:.digits$}", scored.log_marginal - best.log_marginal),
                 show_probability(self.probabilities[ix]),
             ]);
         }
@@ -174,9 +205,9 @@ impl<'t> Comparison<'t> {
                     "model": self.table.models[ix].0,
                     "says": self.table.models[ix].1,
                     "log_marginal": self.scored[ix].log_marginal,
-                    "std_error": null,
-                    "bound": "exact",
-                    "method": "exact",
+                    "std_error": self.scored[ix].std_error,
+                    "bound": if self.scored[ix].std_error.is_some() { "estimate" } else { "exact" },
+                    "method": if self.scored[ix].std_error.is_some() { "smc" } else { "exact" },
                     "posterior_probability": self.probabilities[ix],
                     "log_bayes_factor": self.scored[ix].log_marginal - best,
                     "seconds": self.scored[ix].seconds,
@@ -193,15 +224,28 @@ impl<'t> Comparison<'t> {
     }
 }
 
-fn score(model: &str, data: &Dataset, a: f64) -> Result<Scored> {
+fn score(model: &str, data: &Dataset, a: f64, seed: Seed) -> Result<Scored> {
     let start = Instant::now();
     let binding = bind(&ModelSource::parse(model)?, data, BindOptions::default())?;
     let prior = Prior::build(&binding.model, &PriorSettings { a: Some(a), ..Default::default() })?;
     let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
     let mut control = Control::default().with_cancel(crate::signals::cancel());
-    let sequence = Exact::default().ln_p_sequence(&problem, &mut control)?;
-    let log_marginal = evidence(&problem, sequence.ln_p_sequence)?.log_marginal;
-    Ok(Scored { log_marginal, seconds: start.elapsed().as_secs_f64() })
+    let exact = match Exact::default().prepare(&problem) {
+        Ok(exact) if exact.cost().seconds <= PATIENCE_FOR_EXACT => Some(exact),
+        Ok(_) | Err(Error::TooCostly(_)) => None,
+        Err(error) => return Err(error),
+    };
+    let (sequence, std_error) = match exact {
+        Some(exact) => (exact.ln_p_sequence(&mut control)?.ln_p_sequence, None),
+        None => {
+            let wish = Wish { particles: Some(PARTICLES), ..Default::default() };
+            let smc = wish.settle(&problem, Crew::default(), seed, &mut control)?;
+            let estimate = smc.ln_p_sequence(&problem, seed, &mut control)?;
+            (estimate.ln_p_sequence.into(), estimate.std_error)
+        }
+    };
+    let log_marginal = evidence(&problem, sequence)?.log_marginal;
+    Ok(Scored { log_marginal, std_error, seconds: start.elapsed().as_secs_f64() })
 }
 
 fn show_probability(p: f64) -> String {

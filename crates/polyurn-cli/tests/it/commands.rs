@@ -272,5 +272,15 @@ fn demo_compares_models_and_says_what_it_means() {
         let models = table["models"].as_array().unwrap();
         let sum: f64 = models.iter().map(|model| model["posterior_probability"].as_f64().unwrap()).sum();
         assert!((sum - 1.0).abs() < 1e-12);
+        for model in models {
+            let is_exact = model["method"] == "exact";
+            assert_eq!(model["std_error"].is_null(), is_exact, "{model}");
+        }
     }
+    // 216 people are beyond exact summation: their classes are estimated, alike with any number of threads.
+    let dilemmas = &json["tables"][2]["models"];
+    assert_eq!(dilemmas[0]["method"], "smc", "{dilemmas}");
+    assert_eq!(dilemmas[0]["model"], "lca(2)", "{dilemmas}");
+    let again = folder.json(&["demo", "--threads", "1"]);
+    assert_eq!(again["tables"][2]["models"][0]["log_marginal"], dilemmas[0]["log_marginal"]);
 }
