@@ -168,6 +168,7 @@ impl<W: Word> Workspace<W> {
     }
 }
 
+/// Ratios of the token's probability, its own earlier uses of a tied table counted, to the one it was drawn with.
 fn corrections<W: Word>(
     kernel: &Kernel,
     prepared: &Prepared,
@@ -213,6 +214,7 @@ impl<W: Word> Change<W> {
     }
 }
 
+/// Changes the line of each touch whose block is kept.
 fn count<W: Word>(
     isa: Isa,
     kernel: &Kernel,
