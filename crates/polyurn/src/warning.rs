@@ -146,7 +146,7 @@ impl fmt::Display for Warning {
             ),
             Warning::NoErrorEstimate { ancestors } => write!(
                 f,
-                "one run whose particles descend from {ancestors} of the first ones cannot tell its own error; give --runs 4 \
+                "one run cannot tell its own error here ({ancestors} of the first particles have descendants); give --runs 4 \
                  or more"
             ),
             Warning::TimeUp { finished, asked } => {

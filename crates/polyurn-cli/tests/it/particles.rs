@@ -135,6 +135,38 @@ fn a_time_limit_answers_with_the_runs_that_are_finished() {
 }
 
 #[test]
+fn the_time_limit_holds_within_long_moves() {
+    let folder = table();
+    let base =
+        ["score", "--model", "k[2] -> i j", "--data", "table.csv", "--seed", "3", "--runs", "1", "--threads", "1"];
+    let endless = [
+        ["--heat", "1", "--split-merge", "1000000", "--particles", "512"],
+        ["--heat", "9", "--split-merge", "1000000", "--particles", "512"],
+        ["--heat", "1", "--rejuvenate", "4000000000", "--particles", "2"],
+    ];
+    for moves in endless {
+        let start = Instant::now();
+        let limit = ["--time-limit", "300ms", "--max-memory", "50M"];
+        let (code, error) = folder.fails(&[&base[..], &moves, &limit].concat());
+        assert!(code == 1 && error.lines().count() == 1, "{error}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{moves:?}: {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn totals_with_unknown_cells_go_on_from_a_checkpoint() {
+    let folder = Folder::new();
+    folder.write("seen.csv", "i,j,count\n0,0,3\n0,1,?\n");
+    let base =
+        ["score", "--model", "k[2] -> i[1] j[2]", "--data", "seen.csv", "--a", "0.1", "--b", "0.01", "--seed", "1"];
+    let sizes = ["--method", "smc", "--particles", "200", "--runs", "4", "--heat", "1", "--threads", "1"];
+    let whole = folder.json(&[&base[..], &sizes].concat());
+    let checkpoint = ["--checkpoint", "run.ck", "--checkpoint-every", "1ms"];
+    let saved = folder.json(&[&base[..], &sizes, &checkpoint].concat());
+    assert_eq!(saved["run_log_marginals"], whole["run_log_marginals"]);
+}
+
+#[test]
 fn particles_beyond_memory_are_refused_with_the_figure_before_anything_is_allocated() {
     let folder = table();
     let start = Instant::now();
@@ -143,6 +175,11 @@ fn particles_beyond_memory_are_refused_with_the_figure_before_anything_is_alloca
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("GB") && error.contains("--particles") && error.lines().count() == 1, "{error}");
     assert!(start.elapsed() < Duration::from_secs(5));
+    let (code, error) = folder.fails(&[&base[..], &["--particles", "18446744073709551615"]].concat());
+    assert!(code == 1 && error.contains("GB") && error.lines().count() == 1, "{error}");
+    // Where nothing is hidden no particle is needed, however many were asked for.
+    let seen = ["score", "--model", "i -> j", "--data", "table.csv", "--method", "smc", "--particles", "20000000000"];
+    assert_eq!(folder.json(&seen)["std_error"], 0.0);
     let small = ["--particles", "2000", "--max-memory", "100k"];
     assert_eq!(folder.fails(&[&base[..], &small].concat()).0, 1);
 }

@@ -73,38 +73,39 @@ pub fn estimated_totals(
 ) -> Result<EstimatedTotals> {
     let list = List::new(problem, range)?;
     let prepared = smc.prepare(problem)?;
-    let mut n_extra = list.foreseen();
-    loop {
-        let found = prepared.unknown_totals(n_extra as usize, seed, control)?;
-        let means: Vec<Double> = (0..=n_extra as usize)
-            .map(|m| Double::from(log_mean_exp(&found.runs.iter().map(|(_, logs)| logs[m]).collect::<Vec<_>>())))
-            .collect();
+    // Each run lists totals until what it leaves out is negligible.
+    let wants_more = || {
         let mut tail = list.tail();
-        let end = match list.last {
-            Some(_) => Some(n_extra),
-            None => (0..=n_extra).find(|&m| tail.is_negligible_after(list.log_joint(m, means[m as usize]))),
-        };
-        let Some(end) = end else {
-            n_extra *= 2;
-            continue;
-        };
-        let log_marginal = |entries: &[TotalProbability]| {
-            log_sum_exp(&entries.iter().map(|entry| entry.log_joint).collect::<Vec<_>>())
-        };
-        let of_run = |logs: &[f64]| {
-            let logs: Vec<Double> = logs[..=end as usize].iter().map(|&ln| Double::from(ln)).collect();
-            log_marginal(&list.entries(&logs))
-        };
-        let run_log_marginals: Vec<f64> = found.runs.iter().map(|(_, logs)| of_run(logs)).collect();
-        let runs = found.runs.into_iter().zip(&run_log_marginals);
-        let runs = runs.map(|((run, _), &ln_p_sequence)| RunResult { ln_p_sequence, ..run }).collect();
-        let mut estimate = Estimate::combine(runs, smc.particles, false);
-        if found.is_cut {
-            let finished = estimate.runs.len() as u64;
-            estimate.warnings.push(Warning::TimeUp { finished, asked: smc.runs });
+        let list = &list;
+        move |logs: &[f64]| {
+            let n_unknown = logs.len() as u64 - 1;
+            match list.last {
+                Some(last) => list.n_seen + n_unknown < last,
+                None => !tail.is_negligible_after(list.log_joint(n_unknown, Double::from(logs[n_unknown as usize]))),
+            }
         }
-        return Ok(EstimatedTotals { totals: list.entries(&means[..=end as usize]), run_log_marginals, estimate });
+    };
+    let found = prepared.unknown_totals(wants_more, list.last.unwrap_or(0), seed, control)?;
+    let longest = found.runs.iter().map(|(_, logs)| logs.len()).max().unwrap_or(0);
+    let longest = list.last.map_or(longest, |last| (last - list.n_seen) as usize + 1);
+    // Beyond the end of its list a run counts as zero.
+    let at = |logs: &[f64], m: usize| logs.get(m).copied().unwrap_or(f64::NEG_INFINITY);
+    let means: Vec<Double> = (0..longest)
+        .map(|m| Double::from(log_mean_exp(&found.runs.iter().map(|(_, logs)| at(logs, m)).collect::<Vec<_>>())))
+        .collect();
+    let of_run = |logs: &[f64]| {
+        let entries = list.entries(&logs.iter().map(|&ln| Double::from(ln)).collect::<Vec<_>>());
+        log_sum_exp(&entries.iter().map(|entry| entry.log_joint).collect::<Vec<_>>())
+    };
+    let run_log_marginals: Vec<f64> = found.runs.iter().map(|(_, logs)| of_run(logs)).collect();
+    let runs = found.runs.into_iter().zip(&run_log_marginals);
+    let runs = runs.map(|((run, _), &ln_p_sequence)| RunResult { ln_p_sequence, ..run }).collect();
+    let mut estimate = Estimate::combine(runs, smc.particles, false);
+    if found.is_cut {
+        let finished = estimate.runs.len() as u64;
+        estimate.warnings.push(Warning::TimeUp { finished, asked: smc.runs });
     }
+    Ok(EstimatedTotals { totals: list.entries(&means), run_log_marginals, estimate })
 }
 
 /// Which totals are listed, and how ln p(sequence) becomes their probability.

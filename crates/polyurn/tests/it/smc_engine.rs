@@ -119,15 +119,15 @@ fn another_seed_and_another_run_give_other_bytes() {
 
 #[test]
 fn lines_that_are_not_kept_give_the_same_bytes() {
-    // 30 labels of 20 tokens each under 40 components: 1,200 lines of 2 bytes for every particle if they are kept.
-    let (n_labels, n_components, particles) = (30, 40, 1024);
+    // 60 labels of 20 tokens each under 80 components: 4,800 lines of 2 bytes for every particle if they are kept.
+    let (n_labels, n_components, particles) = (60, 80, 512);
     let mut rng = Random::new(907);
     let mut text = "i,j,count\n".to_owned();
     for i in 0..n_labels {
         (0..20).for_each(|_| text += &format!("{i},{},1\n", rng.between(0, 7)));
     }
     let subject = Subject::new("rare labels", &format!("k[{n_components}] -> i j"), &text, settings(30.0));
-    let tied = Subject::new("tied", "k[40] -> i j; i ~ j", &text, settings(30.0));
+    let tied = Subject::new("tied", "k[80] -> i j; i ~ j", &text, settings(30.0));
     let kept = (n_labels * n_components * particles * 2) as u64;
     for subject in [subject, tied] {
         for path in [path_of((1, 1.0, 0, 0)), path_of((0, 3.0, 2, 0)), path_of((0, 1.0, 0, 1))] {

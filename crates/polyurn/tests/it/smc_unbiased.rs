@@ -214,6 +214,38 @@ fn pseudo_counts_may_be_uneven_or_zero() {
     check_three_paths(&Subject::new("one free table", "k[2] -> i[2] j[3]", data, one_free), 20, N_RUNS);
 }
 
+#[test]
+fn a_row_of_zeros_that_no_token_reaches_does_no_harm() {
+    let data = "i,j,count\n0,1,2\n1,0,1\n1,2,2\n0,0,1\n";
+    // The third component cannot occur, and nothing is said about what it would show.
+    let rows = |third: Vec<f64>, others: [Vec<f64>; 2]| vec![others[0].clone(), others[1].clone(), third];
+    let zero_row = tables(
+        [
+            ("k".to_owned(), vec![vec![0.4, 1.6, 0.0]]),
+            ("i".to_owned(), rows(vec![0.0; 2], [vec![0.7, 1.3], vec![2.0, 0.5]])),
+            ("j".to_owned(), rows(vec![0.0; 3], [vec![0.2, 0.9, 0.1], vec![0.8, 0.1, 0.6]])),
+        ]
+        .into(),
+    );
+    check_three_paths(&Subject::new("zero row", "k[3] -> i[2] j[3]", data, zero_row), 20, N_RUNS);
+    // The same in a base measure: all its cells with k = 1 are zero.
+    let alpha = vec![0.9, 0.1, 0.3, 0.05, 0.6, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.35, 0.25, 0.2, 0.4, 0.15, 0.6];
+    check_three_paths(&Subject::new("zero part", "k[3] -> i[2] j[3]", data, base(alpha)), 20, N_RUNS);
+    // And where logs are added up: sixty cells of 1e-9, and a component of zeros.
+    let tiny = |zero: bool| vec![if zero { 0.0 } else { 1e-9 }; 2];
+    let mut sixty: std::collections::BTreeMap<String, Vec<Vec<f64>>> =
+        (0..60).map(|column| (format!("c{column}"), vec![tiny(false), tiny(false), tiny(true)])).collect();
+    sixty.insert("k".to_owned(), vec![vec![0.4, 1.6, 0.0]]);
+    let text: Vec<String> = (0..60).map(|column| format!("c{column}[2]")).collect();
+    let subject = Subject::new(
+        "zero row, logs",
+        &format!("k[3] -> {}", text.join(" ")),
+        &two_kinds(60, &[10, 50]),
+        tables(sixty),
+    );
+    check_three_paths(&subject, 20, N_RUNS);
+}
+
 /// `n` columns of two values; tokens by the first column in which each is 1.
 fn two_kinds(n: usize, starts: &[usize]) -> String {
     let mut text: String = (0..n).map(|column| format!("c{column},")).collect();

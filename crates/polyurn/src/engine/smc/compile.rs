@@ -152,7 +152,7 @@ impl KernelBuilder<'_, '_> {
         let same = |a: &Term, b: &Term| {
             a.touch == b.touch
                 && a.bucket == b.bucket
-                && matches!((even(a), even(b)), (Some(x), Some(y)) if (x - y).abs() <= 4.0 * f64::EPSILON * x)
+                && matches!((even(a), even(b)), (Some(x), Some(y)) if x > 0.0 && (x - y).abs() <= 4.0 * f64::EPSILON * x)
         };
         if repeated.contains(&true) {
             // The numbers of the terms in `earlier` must stay as they are.

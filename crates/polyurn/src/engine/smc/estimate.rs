@@ -29,7 +29,7 @@ pub enum ErrorFrom {
     Ancestors,
     /// Nothing random was left.
     ClosedForm,
-    /// One particle, or one run whose particles all have the same ancestor.
+    /// One particle, or one run whose ancestors cannot tell.
     Nothing,
 }
 
@@ -57,9 +57,10 @@ impl Estimate {
             (is_certain.then_some(0.0), if is_certain { ErrorFrom::ClosedForm } else { ErrorFrom::Nothing })
         } else if runs.len() > 1 {
             (Some(error_of_mean(&logs, ln_p_sequence)), ErrorFrom::Runs)
-        } else if n_particles > 1 && runs[0].n_ancestors >= FEW_ANCESTORS.min(n_particles) {
-            // A relative variance of the mean is the variance of its log, to first order; beyond, ln(1 + v).
-            (Some(runs[0].variance.max(0.0).ln_1p().sqrt()), ErrorFrom::Ancestors)
+        } else if n_particles > 1 && runs[0].n_ancestors >= FEW_ANCESTORS.min(n_particles) && runs[0].variance > 0.0 {
+            // A relative variance of the mean is the variance of its log, to first order; beyond, ln(1 + v). Where particles
+            // are resampled so evenly or so often that the estimate of the variance is not positive, it tells nothing.
+            (Some(runs[0].variance.ln_1p().sqrt()), ErrorFrom::Ancestors)
         } else {
             (None, ErrorFrom::Nothing)
         };
@@ -72,7 +73,9 @@ impl Estimate {
             }
             let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let share = (largest - log_sum_exp(&logs)).exp();
-            let spread = spread(&logs);
+            // A run that found nothing disagrees with one that did, by any number of nats.
+            let finite: Vec<f64> = logs.iter().copied().filter(|ln| ln.is_finite()).collect();
+            let spread = if finite.len() < logs.len() { f64::INFINITY } else { spread(&logs) };
             if runs.len() >= DOMINANT_RUNS && share > DOMINANT {
                 warnings
                     .push(Warning::DominantRun { percent: (share * 100.0).round() as u64, runs: runs.len() as u64 });
@@ -104,7 +107,9 @@ fn error_of_mean(logs: &[f64], ln_mean: f64) -> f64 {
     let n = logs.len() as f64;
     let variance = logs.iter().map(|ln| ((ln - ln_mean).exp() - 1.0).powi(2)).sum::<f64>() / (n - 1.0);
     let delta = (variance / n).sqrt();
-    let spread = spread(logs);
+    // A run that found nothing has no log; the delta method counts it as zero.
+    let finite: Vec<f64> = logs.iter().copied().filter(|ln| ln.is_finite()).collect();
+    let spread = spread(&finite);
     if spread > DISAGREE { delta.max(spread / n.sqrt()) } else { delta }
 }
 
@@ -131,5 +136,39 @@ mod tests {
         // One run is the whole mean: the delta method alone would say one.
         let logs = [-1000.0, -3000.0, -2500.0, -1800.0];
         assert!(error_of_mean(&logs, log_mean_exp(&logs)) > 400.0);
+    }
+
+    fn run(ln_p_sequence: f64, variance: f64) -> RunResult {
+        RunResult {
+            ln_p_sequence,
+            ess_min: 50.0,
+            ess_trace: Vec::new(),
+            resampled_at: Vec::new(),
+            n_resampled: 3,
+            n_ancestors: 40,
+            variance,
+            n_updates: 0,
+        }
+    }
+
+    #[test]
+    fn ancestors_that_tell_nothing_give_no_error() {
+        let fair = Estimate::combine(vec![run(-3.0, 0.04)], 100, false);
+        assert!((fair.std_error.unwrap() - 0.04f64.ln_1p().sqrt()).abs() < 1e-15);
+        let none = Estimate::combine(vec![run(-3.0, -0.01)], 100, false);
+        assert_eq!((none.std_error, none.error_from), (None, ErrorFrom::Nothing));
+        assert!(matches!(none.warnings[..], [Warning::NoErrorEstimate { ancestors: 40 }]), "{:?}", none.warnings);
+    }
+
+    #[test]
+    fn a_run_that_found_nothing_is_a_disagreement() {
+        let two = Estimate::combine(vec![run(-3.0, 0.1), run(f64::NEG_INFINITY, 0.1)], 100, false);
+        // Estimates Z and 0: mean Z/2, whose relative standard error is 1.
+        assert!((two.std_error.unwrap() - 1.0).abs() < 1e-12, "{:?}", two.std_error);
+        assert!(
+            two.warnings.iter().any(|warning| matches!(warning, Warning::RunsDisagree { .. })),
+            "{:?}",
+            two.warnings
+        );
     }
 }

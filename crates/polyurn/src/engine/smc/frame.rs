@@ -1,7 +1,8 @@
 //! What particles keep in memory, decided before anything is allocated.
 
+use super::genealogy::BYTES_PER_SLOT;
 use super::kernel::Kernel;
-use super::lanes::lanes_for;
+use super::lanes::{COPIED_AT_ONCE, lanes_for};
 use super::layout::Layout;
 use super::prepared::{LISTED, Storage};
 use super::run::Path;
@@ -35,12 +36,19 @@ impl Frame {
         let fits_16_bits = most_uses.max(most_states) < u64::from(u16::MAX) && layout.unknown.is_none();
         let word_bytes = if fits_16_bits { 2 } else { 4 };
         let lanes = lanes_for(n_particles);
-        let slots = (n_particles.div_ceil(lanes) * lanes) as f64;
+        // Real numbers: whatever was asked for, the figure does not overflow.
+        let slots = (n_particles as f64 / lanes as f64).ceil() * lanes as f64;
         let buckets_of_tokens: u64 = (0..layout.records.len())
             .map(|record| layout.records.count[record] * layout.kernel_of(record).buckets.len() as u64)
             .sum();
         let work = Workspace::<u32>::bytes(&layout.kernels, lanes) * slots / lanes as f64;
-        let needs = |n_lines: f64| n_lines * slots * word_bytes as f64 + work;
+        let largest_block = layout.classes.iter().map(|class| class.interior).max().unwrap_or(0) as f64;
+        let copies = largest_block * slots * word_bytes as f64 + COPIED_AT_ONCE as f64;
+        let beside = work + slots * BYTES_PER_SLOT as f64;
+        let needs = |n_lines: f64| {
+            let lines = n_lines * slots * word_bytes as f64;
+            lines + copies.min(lines) + beside
+        };
         let mut threshold = LISTED_BELOW;
         loop {
             let frame = Frame::with_threshold(layout, path, wants_states, threshold, buckets_of_tokens, word_bytes);
@@ -50,12 +58,14 @@ impl Frame {
                 return Ok(frame);
             }
             if threshold > 1e9 {
-                let gigabytes = |bytes: f64| format!("{:.1} GB", bytes / 1e9);
+                let size = |bytes: f64| {
+                    if bytes < 1e8 { format!("{:.1} MB", bytes / 1e6) } else { format!("{:.1} GB", bytes / 1e9) }
+                };
                 return Err(Error::TooCostly(format!(
                     "{n_particles} particles need about {} of memory, more than the {} allowed; use at most {} with \
                      --particles, or raise --max-memory",
-                    gigabytes(bytes),
-                    gigabytes(max_memory as f64),
+                    size(bytes),
+                    size(max_memory as f64),
                     ((max_memory as f64 / bytes * n_particles as f64) as u64).max(1),
                 )));
             }

@@ -10,6 +10,10 @@ use rayon::prelude::*;
 /// Maps kept at most. Each resampling composes all of them.
 const MAX_MAPS: usize = 32;
 
+/// Bytes of all maps per slot, at most: those that are kept, as many to compose them in, those whose memory is kept, and a
+/// few lists of weights and ancestors beside them.
+pub const BYTES_PER_SLOT: usize = 4 * (2 * (MAX_MAPS + 2) + MAX_MAPS / 2 + 8);
+
 /// Ancestor maps of recent generations.
 #[derive(Debug)]
 pub struct Genealogy {

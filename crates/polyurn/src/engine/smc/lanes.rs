@@ -24,7 +24,7 @@ const MIN_SHARDS: usize = 3;
 const PARALLEL_FROM: f64 = 1e5;
 
 /// Bytes of lines that are copied before they are gathered from: few enough to stay in the cache.
-const COPIED_AT_ONCE: usize = 1 << 20;
+pub const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// One shard.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ pub struct Lanes<W> {
 
 /// Lanes of a shard for a number of particles.
 pub fn lanes_for(n_particles: usize) -> usize {
-    n_particles.next_power_of_two().clamp(LANE_GROUP, MAX_LANES)
+    n_particles.clamp(LANE_GROUP, MAX_LANES).next_power_of_two()
 }
 
 /// Zeros that were written, not only promised: where a page is read before it is written, its first write stops all threads.

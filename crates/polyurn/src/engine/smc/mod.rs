@@ -56,7 +56,7 @@ use crate::warning::Warning;
 use class::Pseudo;
 use frame::Frame;
 use posterior::{RunPosterior, Sheet};
-use replicates::{Stage, replicates};
+use replicates::{Stage, Team, Turn, replicates};
 use run::{Hands, Run, Source};
 use word::Word;
 
@@ -94,10 +94,18 @@ impl Smc {
     }
 
     fn prepare_for<'p, 'a>(&self, problem: &'p Problem<'a>, wants_states: bool) -> Result<Prepared<'p, 'a>> {
-        let n_at_once = (self.threads as u64).min(self.runs).max(1);
         let layout = problem.layout()?;
-        let frame = Frame::new(layout, &self.path, self.particles, wants_states, self.max_memory / n_at_once)?;
-        Ok(Prepared { smc: self.clone(), problem, layout, frame })
+        // What is certain needs no particles.
+        let is_certain = layout.records.len() == 0 && layout.unknown.is_none();
+        let smc = Smc { particles: if is_certain { 1 } else { self.particles }, ..self.clone() };
+        let frame = |max_memory: u64| Frame::new(layout, &self.path, smc.particles, wants_states, max_memory);
+        // Runs at the same time share the memory; if it is not enough for that, they come one after another.
+        let n_at_once = (self.threads as u64).min(self.runs).max(1);
+        let (frame, is_one_by_one) = match frame(self.max_memory / n_at_once) {
+            Err(_) if n_at_once > 1 => (frame(self.max_memory)?, true),
+            frame => (frame?, false),
+        };
+        Ok(Prepared { team: Team { n_threads: smc.threads, is_one_by_one }, smc, problem, layout, frame })
     }
 
     /// The posterior of tables and hidden values.
@@ -136,6 +144,7 @@ pub struct Prepared<'p, 'a> {
     problem: &'p Problem<'a>,
     layout: &'p Layout,
     frame: Frame,
+    team: Team,
 }
 
 impl Prepared<'_, '_> {
@@ -149,8 +158,8 @@ impl Prepared<'_, '_> {
         // What is certain need not be repeated.
         let n_runs = if is_certain { 1 } else { smc.runs };
         let fingerprint = self.fingerprint(seed);
-        let done = replicates(n_runs, Stage::Main { fingerprint }, smc.threads, control, |replicate, tick| {
-            with_word!(self.one_run(seed, replicate, tick))
+        let done = replicates(n_runs, Stage::Main { fingerprint }, self.team, control, |turn, tick| {
+            with_word!(self.one_run(seed, turn, tick))
         })?;
         let n_finished = done.finished.len() as u64;
         let mut estimate = Estimate::combine(done.finished, smc.particles, is_certain);
@@ -162,8 +171,9 @@ impl Prepared<'_, '_> {
 
     /// Runs with these numbers, without checkpoints: somebody else's may be waiting.
     fn pilot(&self, first: u64, seed: Seed, control: &mut Control<'_>) -> Result<Vec<RunResult>> {
-        let done = replicates(self.smc.runs, Stage::Pilot, self.smc.threads, control, |replicate, tick| {
-            with_word!(self.one_run(seed, first + replicate, tick))
+        let done = replicates(self.smc.runs, Stage::Pilot, self.team, control, |turn, tick| {
+            let turn = Turn { replicate: first + turn.replicate, ..turn };
+            with_word!(self.one_run(seed, turn, tick))
         })?;
         Ok(done.finished)
     }
@@ -179,10 +189,9 @@ impl Prepared<'_, '_> {
         let mut mix = Mixer(self.fingerprint(seed));
         mix.word(1);
         let n_runs = if self.layout.records.len() == 0 { 1 } else { self.smc.runs };
-        let done =
-            replicates(n_runs, Stage::Main { fingerprint: mix.0 }, self.smc.threads, control, |replicate, tick| {
-                with_word!(self.one_posterior(&sheet, seed, replicate, tick))
-            })?;
+        let done = replicates(n_runs, Stage::Main { fingerprint: mix.0 }, self.team, control, |turn, tick| {
+            with_word!(self.one_posterior(&sheet, seed, turn, tick))
+        })?;
         if done.finished.iter().all(|run| run.result.ln_p_sequence == f64::NEG_INFINITY) {
             return Err(Error::Setting(
                 "the data cannot occur under this model and prior, so there is no posterior".into(),
@@ -201,56 +210,58 @@ impl Prepared<'_, '_> {
         &self,
         sheet: &Sheet,
         seed: Seed,
-        replicate: u64,
+        turn: Turn,
         tick: &dyn Fn(f64) -> Result<()>,
     ) -> Result<RunPosterior> {
-        let mut run = self.new_run::<W>(seed, replicate);
+        let mut run = self.new_run::<W>(seed, turn);
         run.go(tick)?;
-        Ok(run.posterior(self.problem, sheet, replicate as usize))
+        Ok(run.posterior(self.problem, sheet, turn.replicate as usize))
     }
 
-    /// With unknown cells: ln p(seen sequence, then m tokens in unknown cells) for m = 0 to `n_extra`, from every run.
+    /// With unknown cells: ln p(seen sequence, then m tokens in unknown cells) for m = 0, 1, .. from every run, as long as
+    /// the run's own `wants_more` says so of its list so far. `range` tells jobs with different lists apart.
     ///
     /// # Errors
     /// [`crate::Error::Stopped`] when the run was stopped before anything was finished.
-    pub fn unknown_totals(&self, n_extra: usize, seed: Seed, control: &mut Control<'_>) -> Result<UnknownRuns> {
+    pub fn unknown_totals<F: FnMut(&[f64]) -> bool>(
+        &self,
+        wants_more: impl Fn() -> F + Sync,
+        range: u64,
+        seed: Seed,
+        control: &mut Control<'_>,
+    ) -> Result<UnknownRuns> {
         let mut mix = Mixer(self.fingerprint(seed));
-        mix.word(n_extra as u64);
-        let done = replicates(
-            self.smc.runs,
-            Stage::Main { fingerprint: mix.0 },
-            self.smc.threads,
-            control,
-            |replicate, tick| with_word!(self.one_unknown_run(n_extra, seed, replicate, tick)),
-        )?;
+        mix.word(range);
+        let stage = Stage::Main { fingerprint: mix.0 };
+        let done = replicates(self.smc.runs, stage, self.team, control, |turn, tick| {
+            with_word!(self.one_unknown_run(wants_more(), seed, turn, tick))
+        })?;
         Ok(UnknownRuns { runs: done.finished, is_cut: done.is_cut })
     }
 
     fn one_unknown_run<W: Word>(
         &self,
-        n_extra: usize,
+        wants_more: impl FnMut(&[f64]) -> bool,
         seed: Seed,
-        replicate: u64,
+        turn: Turn,
         tick: &dyn Fn(f64) -> Result<()>,
     ) -> Result<(RunResult, Vec<f64>)> {
-        let mut run = self.new_run::<W>(seed, replicate);
+        let mut run = self.new_run::<W>(seed, turn);
         run.go(tick)?;
-        let logs = run.go_on(n_extra, tick)?;
+        let logs = run.go_on(wants_more, tick)?;
         Ok((run.into_result(), logs))
     }
 
-    fn one_run<W: Word>(&self, seed: Seed, replicate: u64, tick: &dyn Fn(f64) -> Result<()>) -> Result<RunResult> {
-        let mut run = self.new_run::<W>(seed, replicate);
+    fn one_run<W: Word>(&self, seed: Seed, turn: Turn, tick: &dyn Fn(f64) -> Result<()>) -> Result<RunResult> {
+        let mut run = self.new_run::<W>(seed, turn);
         run.go(tick)?;
         Ok(run.into_result())
     }
 
-    fn new_run<W: Word>(&self, seed: Seed, replicate: u64) -> Run<'_, W> {
+    fn new_run<W: Word>(&self, seed: Seed, turn: Turn) -> Run<'_, W> {
         let smc = &self.smc;
-        // Fewer runs than threads: they come one after another and share their particles out.
-        let n_threads = if smc.runs < smc.threads as u64 { smc.threads } else { 1 };
-        let hands = Hands { n_particles: smc.particles, n_threads, isa: smc.isa };
-        let source = Source { seed, replicate };
+        let hands = Hands { n_particles: smc.particles, n_threads: turn.n_threads, isa: smc.isa };
+        let source = Source { seed, replicate: turn.replicate };
         Run::<W>::new(self.problem.counts, self.layout, &self.frame, &smc.path, hands, source)
     }
 

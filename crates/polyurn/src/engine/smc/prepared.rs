@@ -109,10 +109,17 @@ impl Prepared {
                     let block: &Block = &layout.blocks[place.block as usize];
                     let pseudo = layout.pseudo(term.counted, block, (place.offset + term.offsets[state]) as usize);
                     let bump = if kernel.is_exact { self.n_earlier(kernel, term, state, places) } else { 0.0 };
-                    let add = pseudo.value * scale + bump;
+                    let (add, ln_add) = if !term.is_numerator && pseudo.is_zero() {
+                        // A row of zeros never holds a token, since its cells are zeros too: they make the weight zero,
+                        // whatever it is divided by.
+                        (1.0, 0.0)
+                    } else {
+                        let add = pseudo.value * scale + bump;
+                        (add, if bump > 0.0 { add.ln() } else { pseudo.ln() + scale.ln() })
+                    };
                     self.adds.push(add);
                     if self.is_guarded {
-                        self.ln_adds.push(if bump > 0.0 { add.ln() } else { pseudo.ln() + scale.ln() });
+                        self.ln_adds.push(ln_add);
                     }
                 }
             }

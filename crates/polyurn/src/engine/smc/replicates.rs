@@ -56,7 +56,25 @@ struct Saved<R> {
     runs: Vec<(u64, R)>,
 }
 
-/// Does runs 0 to `n` - 1. Each is handed its number and a function that it calls now and then with the share of its work
+/// Threads of a job.
+#[derive(Debug, Clone, Copy)]
+pub struct Team {
+    /// Threads.
+    pub n_threads: usize,
+    /// Whether memory is for one run at a time only.
+    pub is_one_by_one: bool,
+}
+
+/// Which run, and how many threads it has for itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// Number of the run.
+    pub replicate: u64,
+    /// Threads.
+    pub n_threads: usize,
+}
+
+/// Does runs 0 to `n` - 1. Each is handed its turn and a function that it calls now and then with the share of its work
 /// that is done; when that fails, the run has to stop with the same error.
 ///
 /// # Errors
@@ -64,9 +82,9 @@ struct Saved<R> {
 pub fn replicates<R>(
     n: u64,
     stage: Stage,
-    n_threads: usize,
+    team: Team,
     control: &mut Control<'_>,
-    run: impl Fn(u64, &dyn Fn(f64) -> Result<()>) -> Result<R> + Sync,
+    run: impl Fn(Turn, &dyn Fn(f64) -> Result<()>) -> Result<R> + Sync,
 ) -> Result<Replicates<R>>
 where
     R: Send + Clone + Serialize + for<'de> Deserialize<'de>,
@@ -102,6 +120,9 @@ where
     std::thread::scope(|scope| {
         let (stop, progress, fresh, run, missing) = (&stop, &progress, &fresh, &run, &missing);
         let worker = scope.spawn(move || {
+            // Where there are fewer runs than threads, or memory for one of them only: one after another, each with all threads.
+            let is_one_by_one = team.is_one_by_one || missing.len() < team.n_threads;
+            let n_threads = if is_one_by_one { team.n_threads } else { 1 };
             let one = |&replicate: &u64| {
                 let last = AtomicU64::new(0);
                 let tick = |share: f64| {
@@ -109,14 +130,13 @@ where
                     progress.fetch_add(now.saturating_sub(last.swap(now, Ordering::Relaxed)), Ordering::Relaxed);
                     if stop.load(Ordering::Relaxed) { Err(Error::Stopped(Stop::Cancelled)) } else { Ok(()) }
                 };
-                let result = run(replicate, &tick)?;
+                let result = run(Turn { replicate, n_threads }, &tick)?;
                 progress.fetch_add((PARTS as u64).saturating_sub(last.load(Ordering::Relaxed)), Ordering::Relaxed);
                 fresh.lock().expect("no thread panics while holding it").push((replicate, result));
                 Ok(())
             };
-            let result = match pool(n_threads) {
-                // Runs one after another where there are fewer of them than threads: each then has all threads.
-                Some(pool) if missing.len() < n_threads => pool.install(|| awake(|| missing.iter().try_for_each(one))),
+            let result = match pool(team.n_threads) {
+                Some(pool) if is_one_by_one => pool.install(|| awake(|| missing.iter().try_for_each(one))),
                 Some(pool) => pool.install(|| missing.par_iter().try_for_each(one)),
                 None => missing.iter().try_for_each(one),
             };

@@ -37,10 +37,14 @@ impl<W: Word> Workspace<W> {
         }
     }
 
-    /// Bytes of such a workspace.
+    /// Bytes of such a workspace and of what else a shard holds beside its lines.
     pub fn bytes(kernels: &[Kernel], lanes: usize) -> f64 {
         let most = |of: fn(&Kernel) -> usize| kernels.iter().map(of).max().unwrap_or(0) as f64;
-        8.0 * lanes as f64 * (most(Kernel::n_states) + most(Kernel::n_messages) + most(|kernel| kernel.buckets.len()))
+        // Weights and messages; states, twice; totals, corrections, twice, and the weight itself; uniform numbers as they
+        // are drawn and as they are used.
+        let n_buckets = most(|kernel| kernel.buckets.len());
+        8.0 * lanes as f64
+            * (most(Kernel::n_states) + most(Kernel::n_messages) + n_buckets + 4.0 + 2.0 * (n_buckets + 1.0))
     }
 
     /// Weighs all states of the token: afterwards `totals` holds its probability, or ln of it if guarded.

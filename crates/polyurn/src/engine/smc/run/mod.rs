@@ -74,6 +74,9 @@ pub struct RunResult {
     pub n_updates: u64,
 }
 
+/// Tokens that are drawn again before anybody is asked whether to go on.
+const TOKENS_AT_ONCE: usize = 64;
+
 /// A run under way.
 #[derive(Debug)]
 pub struct Run<'r, W> {
@@ -84,6 +87,8 @@ pub struct Run<'r, W> {
     log: f64,
     weight_total: f64,
     result: RunResult,
+    /// How often the effective sample size was measured, to thin its trace.
+    n_measured: u64,
     /// Buffers for resampling: all weights, and each slot's ancestor.
     weights: Vec<f64>,
     ancestors: Vec<u32>,
@@ -172,7 +177,8 @@ impl<'r, W: Word> Run<'r, W> {
             n_updates: 0,
         };
         let weight_total = n_particles as f64;
-        Run { course, path, lanes, log: 0.0, weight_total, result, weights: Vec::new(), ancestors: Vec::new() }
+        let (weights, ancestors) = (Vec::new(), Vec::new());
+        Run { course, path, lanes, log: 0.0, weight_total, result, n_measured: 0, weights, ancestors }
     }
 
     /// Goes through all tokens. `tick` is asked now and then, with the share that is done, whether to go on.
@@ -191,34 +197,46 @@ impl<'r, W: Word> Run<'r, W> {
             return Ok(());
         }
         for position in 0..n_tokens {
-            if position % 16 == 0 {
-                tick(position as f64 * work_of_token / work)?;
-            }
+            let go_on = || tick(position as f64 * work_of_token / work);
+            go_on()?;
             // Moves after the last token change nothing any more, unless somebody looks at the particles.
             let is_last = position + 1 == n_tokens && !is_cooled;
-            positions.clear();
-            if position > 0 && (!is_last || self.course.frame.wants_states) {
-                // Round and round through the tokens that are there: less spread than a random choice (docs/smc.md).
-                for _ in 0..self.path.rejuvenation {
+            let has_moves = position > 0 && (!is_last || self.course.frame.wants_states);
+            let mut n_moves = if has_moves { self.path.rejuvenation as usize } else { 0 };
+            // Round and round through the tokens that are there: less spread than a random choice (docs/smc.md).
+            let mut next_moves = |positions: &mut Vec<u32>| {
+                positions.clear();
+                for _ in 0..n_moves.min(TOKENS_AT_ONCE) {
                     scan = if scan + 1 < position { scan + 1 } else { 0 };
                     positions.push(scan as u32);
                 }
-            }
+                n_moves -= positions.len();
+            };
+            next_moves(&mut positions);
             if !self.place(position, &positions, is_last) {
                 return Ok(());
             }
+            for part in 1.. {
+                next_moves(&mut positions);
+                if positions.is_empty() {
+                    break;
+                }
+                go_on()?;
+                self.draw_tokens_again(&positions, position + 1, part);
+            }
             if (position + 1).is_power_of_two() && position > 2 && !is_last {
-                self.reallocate(position + 1);
+                self.reallocate(position + 1, &go_on)?;
             }
         }
         for step in 1..=n_steps {
-            tick((work_of_token + f64::from(step - 1)) * n_tokens as f64 / work)?;
+            let go_on = || tick((work_of_token + f64::from(step - 1)) * n_tokens as f64 / work);
+            go_on()?;
             // Equal ratios; the last step ends at one exactly.
             let to = self.path.start_scale.powf(1.0 - f64::from(step) / f64::from(n_steps));
             self.cool(if step == n_steps { 1.0 } else { to }, step == n_steps);
             if step < n_steps {
-                self.sweep();
-                self.reallocate(n_tokens);
+                self.sweep(&go_on)?;
+                self.reallocate(n_tokens, &go_on)?;
             }
         }
         let n_particles = self.lanes.n_particles as f64;
@@ -230,20 +248,22 @@ impl<'r, W: Word> Run<'r, W> {
     }
 
     /// Lets the urns go on with tokens that fall into unknown cells: ln p(seen sequence, then m such tokens) for m = 0, 1,
-    /// .. up to `n_extra`.
+    /// .. as long as `wants_more` says so and such a token is possible.
     ///
     /// # Errors
     /// When `tick` says to stop.
-    pub fn go_on(&mut self, n_extra: usize, tick: &dyn Fn(f64) -> Result<()>) -> Result<Vec<f64>> {
+    pub fn go_on(
+        &mut self,
+        mut wants_more: impl FnMut(&[f64]) -> bool,
+        tick: &dyn Fn(f64) -> Result<()>,
+    ) -> Result<Vec<f64>> {
         let mut logs = vec![self.result.ln_p_sequence];
         let Some(places) = &self.course.layout.unknown else { return Ok(logs) };
         let kernel = self.course.layout.kernels.len() - 1;
         let n_particles = self.lanes.n_particles as f64;
         let mut certain = self.course.layout.closed_form.value();
-        while logs.len() <= n_extra && logs[logs.len() - 1] > f64::NEG_INFINITY {
-            if logs.len() % 16 == 1 {
-                tick(1.0)?;
-            }
+        while wants_more(&logs) && logs[logs.len() - 1] > f64::NEG_INFINITY {
+            tick(1.0)?;
             let n_before = logs.len() as u64 - 1;
             certain -= self.course.layout.ln_unknown_rows(n_before);
             self.course.step += 1;
@@ -273,7 +293,6 @@ impl<'r, W: Word> Run<'r, W> {
             });
             self.result.n_updates += self.lanes.n_particles as u64;
         }
-        logs.resize(n_extra + 1, f64::NEG_INFINITY);
         Ok(logs)
     }
 
@@ -334,9 +353,9 @@ impl<'r, W: Word> Run<'r, W> {
     #[cfg(test)]
     pub fn move_all(&mut self) {
         if self.path.rejuvenation > 0 {
-            self.sweep();
+            self.sweep(&|| Ok(())).expect("nobody stops it");
         }
-        self.reallocate(self.course.order.len());
+        self.reallocate(self.course.order.len(), &|| Ok(())).expect("nobody stops it");
     }
 
     /// Hidden values of every token in one particle.

@@ -1,18 +1,19 @@
 //! What a run does with all tokens in the urns: Gibbs sweeps, moves of whole groups, and cooling.
 
-use super::Run;
+use super::{Run, TOKENS_AT_ONCE};
 use crate::Purpose;
 use crate::engine::smc::lanes::Shard;
 use crate::engine::smc::prepared::Heat;
 use crate::engine::smc::reallocate::{Pair, Way};
 use crate::engine::smc::word::Word;
+use crate::error::Result;
 use crate::math::draw;
 
 impl<W: Word> Run<'_, W> {
     /// Shares the tokens of some pairs of hidden values out anew.
-    pub(super) fn reallocate(&mut self, n_placed: usize) {
+    pub(super) fn reallocate(&mut self, n_placed: usize, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
         if self.path.n_reallocations == 0 || !self.course.layout.can_reallocate(self.course.heat.scale) {
-            return;
+            return Ok(());
         }
         let size = self.course.layout.hidden_size.unwrap_or(0);
         for _ in 0..self.path.n_reallocations {
@@ -29,8 +30,9 @@ impl<W: Word> Run<'_, W> {
                 if way == Way::New {
                     self.lanes.each(|shard| self.course.empty_pair_again(shard, pair));
                 }
-                for start in (0..n_placed).step_by(64) {
-                    let chunk = start..(start + 64).min(n_placed);
+                for start in (0..n_placed).step_by(TOKENS_AT_ONCE) {
+                    go_on()?;
+                    let chunk = start..(start + TOKENS_AT_ONCE).min(n_placed);
                     chunk.clone().enumerate().for_each(|(slot, position)| self.course.prepare(slot, position));
                     let course = &self.course;
                     self.lanes.each(|shard| {
@@ -51,29 +53,38 @@ impl<W: Word> Run<'_, W> {
             // About two of `size` hidden values, each token twice.
             self.result.n_updates += (4 * n_placed * self.lanes.n_particles / size) as u64;
         }
+        Ok(())
     }
 
     /// One Gibbs update of every token, in the order in which they came in.
-    pub(super) fn sweep(&mut self) {
+    pub(super) fn sweep(&mut self, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
         let n_tokens = self.course.order.len();
         let positions: Vec<u32> = (0..n_tokens as u32).collect();
-        for chunk in positions.chunks(64) {
+        for chunk in positions.chunks(TOKENS_AT_ONCE) {
+            go_on()?;
             self.course.step += 1;
-            for (ix, &position) in chunk.iter().enumerate() {
-                self.course.prepare(ix, position as usize);
-                self.course.need_token(&mut self.lanes, ix, position as usize, n_tokens as u32);
-                self.lanes.need(self.course.n_block_units + position as usize);
-            }
-            self.lanes.refresh();
-            let course = &self.course;
-            self.lanes.each(|shard| {
-                let mut rng = course.seed.stream(Purpose::Particles, course.replicate, shard.ix as u64, course.step);
-                for (ix, &position) in chunk.iter().enumerate() {
-                    course.draw_again(shard, ix, position as usize, n_tokens as u32, &mut rng);
-                }
-            });
+            self.draw_tokens_again(chunk, n_tokens, 0);
         }
-        self.result.n_updates += n_tokens as u64 * self.lanes.n_particles as u64;
+        Ok(())
+    }
+
+    /// One Gibbs update of each of these tokens, when `n_placed` are in the urns. Parts of one step have different numbers.
+    pub(super) fn draw_tokens_again(&mut self, positions: &[u32], n_placed: usize, part: u64) {
+        for (ix, &position) in positions.iter().enumerate() {
+            self.course.prepare(ix, position as usize);
+            self.course.need_token(&mut self.lanes, ix, position as usize, n_placed as u32);
+            self.lanes.need(self.course.n_block_units + position as usize);
+        }
+        self.lanes.refresh();
+        let course = &self.course;
+        self.lanes.each(|shard| {
+            let block = shard.ix as u64 | part << 32;
+            let mut rng = course.seed.stream(Purpose::Particles, course.replicate, block, course.step);
+            for (ix, &position) in positions.iter().enumerate() {
+                course.draw_again(shard, ix, position as usize, n_placed as u32, &mut rng);
+            }
+        });
+        self.result.n_updates += positions.len() as u64 * self.lanes.n_particles as u64;
     }
 
     /// Changes the factor of all pseudo-counts: every particle is weighted by the ratio of its probabilities.

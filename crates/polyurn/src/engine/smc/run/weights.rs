@@ -18,6 +18,7 @@ impl<W: Word> Run<'_, W> {
             self.lanes.shards.iter_mut().for_each(Shard::add_up);
         }
         self.weight_total = self.total_weight();
+        debug_assert!(!self.weight_total.is_nan(), "a weight is no number");
         self.rescale();
         self.weight_total > 0.0
     }
@@ -69,8 +70,11 @@ impl<W: Word> Run<'_, W> {
         let ess = self.weight_total * self.weight_total / squares;
         self.result.ess_min = self.result.ess_min.min(ess);
         let step = self.course.step;
-        let every = (self.course.order.len() as u64).div_ceil(TRACE_LENGTH).max(1);
-        if step.is_multiple_of(every) {
+        let n_planned = self.course.order.len() as u64 + u64::from(self.path.n_cooling);
+        let every = n_planned.div_ceil(TRACE_LENGTH).max(1);
+        self.n_measured += 1;
+        // Tokens in unknown cells may come on top.
+        if self.n_measured.is_multiple_of(every) && self.result.ess_trace.len() < TRACE_LENGTH as usize {
             self.result.ess_trace.push((step, ess));
         }
         match self.path.when {
