@@ -302,3 +302,6 @@ pub struct UnknownRuns {
 
 #[cfg(test)]
 mod geweke;
+
+#[cfg(test)]
+mod reference;
