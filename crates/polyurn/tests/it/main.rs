@@ -15,6 +15,7 @@ mod smc_calibration;
 mod smc_engine;
 mod smc_errors;
 mod smc_extremes;
+mod smc_other_engine;
 mod smc_posterior;
 mod smc_support;
 mod smc_unbiased;
