@@ -11,11 +11,12 @@ use crate::Seed;
 use crate::simd::Isa;
 use rand::Rng;
 
-/// A token of a block that is not kept: where it stands in the order, and its touch.
+/// A token of a block that is not kept: where it stands in the order, its touch, and the offset of its seen values.
 #[derive(Debug, Clone, Copy)]
 pub struct Listed {
     pub position: u32,
     pub touch: u32,
+    pub offset: u32,
 }
 
 /// What a run does to its particles, without the particles: order, lists and the tokens at hand.
@@ -72,8 +73,8 @@ impl Course<'_> {
                 lanes.need(unit as usize);
             }
         }
-        for &(_, block) in &self.prepared[slot].listed {
-            for listed in self.tokens_of(block).iter().take_while(|listed| listed.position < n_placed) {
+        for rebuilt in &self.prepared[slot].listed {
+            for listed in self.tokens_of(rebuilt.block).iter().take_while(|listed| listed.position < n_placed) {
                 lanes.need(self.n_block_units + listed.position as usize);
             }
         }
@@ -95,8 +96,8 @@ impl Course<'_> {
     /// Adds up the lines of the blocks of a token that are not kept.
     pub fn rebuild_listed<W: Word>(&self, shard: &mut Shard<W>, slot: usize, n_placed: u32, without: u32) {
         let prepared = &self.prepared[slot];
-        for &(touch, block) in &prepared.listed {
-            self.rebuild_block(shard, block, prepared.base(touch as usize), n_placed, without);
+        for listed in &prepared.listed {
+            self.rebuild_block(shard, listed.block, listed.first as usize, n_placed, without);
         }
     }
 
@@ -113,7 +114,7 @@ impl Course<'_> {
             }
             let (touch, line) = self.touch_and_state(listed);
             let states = &states[line * lanes - n_kept..][..lanes];
-            rebuild(self.isa, touch, states, counts, first, lanes);
+            rebuild(self.isa, touch, states, counts, first + listed.offset as usize, lanes);
         }
     }
 
@@ -208,11 +209,12 @@ pub fn list_tokens(layout: &Layout, storage: &Storage, order: &[u32]) -> (Vec<u3
         start[block + 1] += start[block];
     }
     let mut next = start.clone();
-    let mut listed = vec![Listed { position: 0, touch: 0 }; *start.last().expect("one more than blocks") as usize];
+    let mut listed =
+        vec![Listed { position: 0, touch: 0, offset: 0 }; *start.last().expect("one more than blocks") as usize];
     for (position, &record) in order.iter().enumerate() {
         for (touch, place) in touches(record).filter(|(_, place)| is_listed(place.block)) {
             let at = &mut next[place.block as usize];
-            listed[*at as usize] = Listed { position: position as u32, touch: touch as u32 };
+            listed[*at as usize] = Listed { position: position as u32, touch: touch as u32, offset: place.offset };
             *at += 1;
         }
     }

@@ -363,7 +363,7 @@ impl<W: Word> Run<'_, W> {
         for listed in course.tokens_of(block) {
             let (touch, line) = course.touch_and_state(listed);
             for (count, state) in counts.iter_mut().zip(lanes.line(line)) {
-                *count += f64::from(u8::from(touch.offsets[state.index()] == in_block));
+                *count += f64::from(u8::from(listed.offset + touch.offsets[state.index()] == in_block));
             }
         }
         counts

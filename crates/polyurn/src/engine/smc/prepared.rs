@@ -40,6 +40,15 @@ impl Heat {
     }
 }
 
+/// A block that is not kept and has to be rebuilt for one touch.
+#[derive(Debug, Clone, Copy)]
+pub struct Rebuilt {
+    pub touch: u32,
+    pub block: u32,
+    /// First of the lines to rebuild it in.
+    pub first: u32,
+}
+
 /// A token's kernel with its lines and pseudo-counts filled in, shared by all particles.
 #[derive(Debug, Default)]
 pub struct Prepared {
@@ -47,8 +56,8 @@ pub struct Prepared {
     pub kernel: usize,
     /// First line of each touch, the seen values' offset included.
     bases: Vec<u32>,
-    /// Blocks to be rebuilt before the lines are read: touch and block.
-    pub listed: Vec<(u32, u32)>,
+    /// Blocks to be rebuilt before the lines are read.
+    pub listed: Vec<Rebuilt>,
     /// First line of each term, bucket by bucket.
     term_bases: Vec<u32>,
     /// What is added to the line of each term: for all states, or state by state.
@@ -82,15 +91,13 @@ impl Prepared {
             let first = storage.first_line[place.block as usize];
             if first == LISTED {
                 // Uses of one block by one token share their lines, so that they are known to be the same.
-                let twin = self.listed.iter().find(|(_, block)| *block == place.block);
-                match twin.map(|&(other, _)| self.bases[other as usize]) {
-                    Some(base) => self.bases.push(base),
-                    None => {
-                        self.bases.push(scratch);
-                        scratch += layout.classes[touch.class].interior as u32;
-                    }
+                let twin = self.listed.iter().find(|listed| listed.block == place.block);
+                let first = twin.map_or(scratch, |twin| twin.first);
+                if first == scratch {
+                    scratch += layout.classes[touch.class].interior as u32;
                 }
-                self.listed.push((ix as u32, place.block));
+                self.bases.push(first + place.offset);
+                self.listed.push(Rebuilt { touch: ix as u32, block: place.block, first });
             } else {
                 self.bases.push(first + place.offset);
             }

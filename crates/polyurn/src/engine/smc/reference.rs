@@ -389,6 +389,9 @@ fn rare_labels_whose_lines_are_not_kept() {
     let data = "i,j,count\n0,0,3\n0,1,2\n1,1,4\n1,2,2\n2,0,1\n3,2,7\n3,1,6\n";
     check("k[40] -> i j", data, &size(9.0), listed);
     check("k[40] -> i[4] j[4]; i ~ j", data, &size(9.0), any);
+    // Some records show what others leave out: the block of a label has lines for values that are seen there, too.
+    let data = "x,y,z,count\n0,0,1,4\n,0,1,5\n7,1,0,3\n,1,1,6\n0,1,0,2\n,2,0,3\n7,2,1,2\n11,0,0,1\n";
+    check("x[60] -> y[3] z[2]", data, &size(9.0), listed);
 }
 
 #[test]

@@ -85,8 +85,7 @@ impl Uses {
         keys.sort_unstable();
         for &key in keys {
             let uses = &self.of[&key];
-            let is_uniform = uses.iter().all(|used| used.seen == uses[0].seen);
-            if is_uniform && uses[0].seen.iter().all(|&seen| seen) {
+            if uses.iter().all(|used| used.seen.iter().all(|&seen| seen)) {
                 certain.extend(uses.iter().map(|used| CertainUse {
                     pattern: used.pattern,
                     table: key.0,
@@ -101,7 +100,9 @@ impl Uses {
             let class = match by_signature.get(&signature) {
                 Some(&class) => class,
                 None => {
-                    let is_key = if is_uniform { uses[0].seen.clone() } else { vec![false; uses[0].seen.len()] };
+                    // What every use shows picks the block; the rest is within it, also where some uses show it.
+                    let is_seen = |position: usize| uses.iter().all(|used| used.seen[position]);
+                    let is_key = (0..uses[0].seen.len()).map(is_seen).collect();
                     classes.push(Class::new(problem.model, &uses[0].nodes, is_key)?);
                     by_signature.insert(signature, classes.len() - 1);
                     classes.len() - 1

@@ -229,7 +229,7 @@ fn count<W: Word>(
     change: Change<W>,
 ) {
     for (ix, touch) in kernel.touches.iter().enumerate() {
-        if prepared.listed.iter().any(|listed| listed.0 == ix as u32) {
+        if prepared.listed.iter().any(|listed| listed.touch == ix as u32) {
             continue;
         }
         let among = change.only.map_or(0..touch.offsets.len(), |state| state..state + 1);
