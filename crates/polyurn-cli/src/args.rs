@@ -179,14 +179,15 @@ pub struct ParticleArgs {
     /// Start with pseudo-counts this many times the prior's and cool down to it; 1 for none [default: small pilots choose].
     #[arg(long, value_name = "F", value_parser = parse_heat, allow_hyphen_values = true, help_heading = "Particles")]
     pub heat: Option<f64>,
-    /// Steps of the cooling, a Gibbs sweep after each [default: as --rejuvenate].
+    /// Steps of the cooling, a Gibbs sweep after each but the last [default: as --rejuvenate].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Particles")]
     pub cooling: Option<u32>,
     /// Moves of whole groups of tokens, split and merge, per cooling step and whenever the tokens have doubled; for models
     /// with one hidden node [default: 0].
     #[arg(long, value_name = "N", help_heading = "Particles")]
     pub split_merge: Option<u32>,
-    /// Order of the tokens: `auto`, `random`, `given`, or `by:NODE` (grouped by its values).
+    /// Order of the tokens: `auto`, `random`, `given`, or `by:NODE` (grouped by its values; records that do not show it form
+    /// one group).
     #[arg(long, value_name = "ORDER", help_heading = "Particles")]
     pub order: Option<String>,
     /// How to resample [default: systematic].

@@ -3,8 +3,9 @@
 use crate::args::{KernelArg, ParticleArgs, SchemeArg};
 use crate::output::number;
 use crate::text::{plural, show_count, show_short, wrap};
+use polyurn::engine::Problem;
 use polyurn::engine::smc::{ErrorFrom, Estimate, Order, Scheme, Smc, When, Wish};
-use polyurn::graph::Model;
+use polyurn::graph::{Model, NodeIndex};
 use polyurn::simd::Isa;
 use polyurn::{Error, Result};
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ impl ParticleArgs {
     }
 
     /// What was asked for, as the engine wants it.
-    pub fn wish(&self, model: &Model, time_limit: Option<Duration>) -> Result<Wish> {
+    pub fn wish(&self, problem: &Problem<'_>, time_limit: Option<Duration>) -> Result<Wish> {
         if self.cooling.is_some() && (self.heat == Some(1.0) || (self.heat.is_none() && self.rejuvenate == Some(0))) {
             return Err(Error::Setting("--cooling: there is nothing to cool without --heat above 1".into()));
         }
@@ -54,10 +55,11 @@ impl ParticleArgs {
                 let name = text.strip_prefix("by:").ok_or_else(|| {
                     Error::Setting(format!("--order {text}: expected auto, random, given or by:NODE"))
                 })?;
-                let node = model.find(name);
-                Order::By(
-                    node.ok_or_else(|| Error::Setting(format!("--order {text}: the model has no node `{name}`")))?,
-                )
+                let node = problem.model.find(name);
+                let node =
+                    node.ok_or_else(|| Error::Setting(format!("--order {text}: the model has no node `{name}`")))?;
+                check_order(problem, node)?;
+                Order::By(node)
             }
         };
         let scheme = match self.resample {
@@ -84,6 +86,26 @@ impl ParticleArgs {
     pub fn isa(&self) -> Isa {
         if self.kernel == Some(KernelArg::Scalar) { Isa::SCALAR } else { Isa::detect() }
     }
+}
+
+/// Refuses an order by a node that no record shows: all tokens would be one group. Where only some records show it, the
+/// others form a group of their own.
+fn check_order(problem: &Problem<'_>, node: NodeIndex) -> Result<()> {
+    let Problem { model, counts, .. } = problem;
+    let is_shown = |node: u32| counts.blocks.iter().any(|block| block.seen.contains(&node));
+    if counts.blocks.is_empty() || is_shown(node.0) {
+        return Ok(());
+    }
+    let name = |node: u32| model.node(NodeIndex(node)).name.as_str();
+    let in_all = |node: &u32| counts.blocks.iter().all(|block| block.seen.contains(node));
+    let nodes = || (0..counts.n_nodes() as u32).filter(|&node| is_shown(node));
+    let in_every: Vec<&str> = nodes().filter(in_all).map(name).collect();
+    let way_out = match (in_every.as_slice(), nodes().map(name).collect::<Vec<_>>().as_slice()) {
+        ([], []) => "use --order random".to_owned(),
+        ([], some) => format!("order by a node that records show: {}", some.join(", ")),
+        (every, _) => format!("order by a node that every record shows: {}", every.join(", ")),
+    };
+    Err(Error::Setting(format!("--order by:{}: no record shows this node; {way_out}", name(node.0))))
 }
 
 /// What is reported of an estimate beside its number.

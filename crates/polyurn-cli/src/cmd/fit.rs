@@ -96,7 +96,7 @@ fn by_particles(
     warnings: &mut Vec<Warning>,
 ) -> Result<Found, Failure> {
     let crew = Crew { isa: args.particles.isa(), threads: output.n_threads, max_memory: args.limits.max_memory };
-    let wish = args.particles.wish(problem.model, args.limits.time_limit)?;
+    let wish = args.particles.wish(problem, args.limits.time_limit)?;
     let smc = wish.settle(problem, crew, output.seed(), control)?;
     let posterior = smc.posterior(problem, output.seed(), control)?;
     warnings.extend(posterior.estimate.warnings.iter().cloned());

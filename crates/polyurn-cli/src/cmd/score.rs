@@ -193,7 +193,7 @@ impl Job<'_> {
         let asked = || "asked for".to_owned();
         let crew = Crew { isa: particles.isa(), threads: n_threads, max_memory: limits.max_memory };
         let mut smc = |wish: Wish| wish.settle(problem, crew, self.seed, control);
-        let wish = || particles.wish(problem.model, limits.time_limit);
+        let wish = || particles.wish(problem, limits.time_limit);
         match method {
             ScoreMethod::Exact => {
                 particles.check("exact", &[])?;

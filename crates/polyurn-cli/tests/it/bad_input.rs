@@ -52,6 +52,20 @@ const ALL: &[Bad] = &[
         &["--order", "sorted", "by:NODE"],
     ),
     model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--order", "by:q"], &["--order", "`q`"]),
+    model(
+        &["score", "--model", "k[2] -> i j", "--data", "d.csv", "--order", "by:k"],
+        &["--order by:k", "no record", "every record shows: i, j"],
+    ),
+    model(
+        &["fit", "--model", "k[2] -> i j", "--data", "d.csv", "--method", "smc", "--order", "by:k"],
+        &["--order by:k", "i, j"],
+    ),
+    data(
+        "d.csv",
+        b"i,j\n0,0\n0,\n,1\n",
+        &["score", "--model", "k[2] -> i j", "--data", "d.csv", "--order", "by:k"],
+        &["--order by:k", "records show: i, j"],
+    ),
     model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--resample", "fair"], &["fair", "systematic"]),
     model(&["score", "--model", "k[2] -> i j", "--data", "d.csv", "--kernel", "gpu"], &["gpu", "scalar"]),
     model(

@@ -167,6 +167,16 @@ fn totals_with_unknown_cells_go_on_from_a_checkpoint() {
 }
 
 #[test]
+fn tokens_may_be_ordered_by_a_node_that_some_records_show() {
+    let folder = Folder::new();
+    folder.write("toy.csv", "i,j\n0,0\n0,1\n1,\n1,1\n0,\n");
+    let exact = number(&folder.json(&[&SCORE[..], &["--method", "exact"]].concat())["log_marginal"]);
+    let score = folder.json(&[&SCORE[..], &["--order", "by:j", "--seed", "1", "--runs", "8"]].concat());
+    assert_eq!(score["order"], "by:j");
+    assert!((number(&score["log_marginal"]) - exact).abs() <= 7.9 * number(&score["std_error"]), "{score}");
+}
+
+#[test]
 fn particles_beyond_memory_are_refused_with_the_figure_before_anything_is_allocated() {
     let folder = table();
     let start = Instant::now();
