@@ -65,6 +65,7 @@ impl Observer for () {}
 pub struct Control<'a> {
     cancel: Cancel,
     deadline: Option<Instant>,
+    turn_end: Option<Instant>,
     observer: Box<dyn Observer + 'a>,
     last_checkpoint: Instant,
 }
@@ -90,6 +91,7 @@ impl<'a> Control<'a> {
         Control {
             cancel: Cancel::default(),
             deadline: None,
+            turn_end: None,
             observer: Box::new(observer),
             last_checkpoint: Instant::now(),
         }
@@ -105,6 +107,37 @@ impl<'a> Control<'a> {
     pub fn with_deadline(mut self, deadline: Option<Instant>) -> Self {
         self.deadline = deadline;
         self
+    }
+
+    /// For one of several jobs that share a deadline: when its own share of the time is over. From then on an engine that
+    /// has something to answer with does so; one that has nothing goes on to the deadline.
+    pub fn with_turn_end(mut self, turn_end: Option<Instant>) -> Self {
+        self.turn_end = turn_end;
+        self
+    }
+
+    /// Does something with an earlier deadline.
+    pub fn until<R>(&mut self, deadline: Option<Instant>, f: impl FnOnce(&mut Self) -> R) -> R {
+        let own = self.deadline;
+        self.deadline = own.into_iter().chain(deadline).min();
+        let result = f(self);
+        self.deadline = own;
+        result
+    }
+
+    /// Time to the deadline, if there is one.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// When this job's share of the time is over, if it has one.
+    pub fn turn_end(&self) -> Option<Instant> {
+        self.turn_end
+    }
+
+    /// Whether this job's share of the time is over.
+    pub fn is_turn_over(&self) -> bool {
+        self.turn_end.is_some_and(|end| Instant::now() >= end)
     }
 
     /// Reports progress and returns an error when the run has to stop.
@@ -168,6 +201,18 @@ mod tests {
         assert!(control.tick("test", 0.0).is_ok());
         cancel.cancel();
         assert!(matches!(control.tick("test", 0.5), Err(Error::Stopped(Stop::Cancelled))));
+    }
+
+    #[test]
+    fn an_earlier_deadline_holds_only_for_its_part() {
+        let mut control = Control::default();
+        assert!(control.time_left().is_none());
+        let now = Some(Instant::now());
+        assert!(control.until(now, |control| control.tick("test", 0.0)).is_err());
+        assert!(control.until(None, |control| control.tick("test", 0.0)).is_ok());
+        let mut control = control.with_deadline(now);
+        let later = Instant::now() + Duration::from_secs(60);
+        assert!(control.until(Some(later), |control| control.tick("test", 0.0)).is_err(), "never a later one");
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn a_time_limit_answers_with_the_runs_that_are_finished() {
     let n_runs = score["runs"].as_u64().unwrap();
     assert!((1..100_000).contains(&n_runs), "{n_runs}");
     assert!(warns(&score, "time_up"), "{}", score["warnings"]);
-    let too_long = ["--particles", "200000", "--rejuvenate", "500", "--runs", "1", "--time-limit", "300ms"];
+    let too_long = ["--particles", "50000", "--rejuvenate", "50", "--runs", "1", "--time-limit", "300ms"];
     let (code, error) = folder.fails(&[&base[..], &too_long].concat());
     assert!(code == 1 && error.lines().count() == 1, "{error}");
 }
@@ -164,6 +164,20 @@ fn totals_with_unknown_cells_go_on_from_a_checkpoint() {
     let checkpoint = ["--checkpoint", "run.ck", "--checkpoint-every", "1ms"];
     let saved = folder.json(&[&base[..], &sizes, &checkpoint].concat());
     assert_eq!(saved["run_log_marginals"], whole["run_log_marginals"]);
+}
+
+#[test]
+fn pilots_leave_time_for_an_answer() {
+    // 12,000 tokens: full pilots alone take far longer than the limit in a test build.
+    let folder = Folder::new();
+    let rows: String = (0..400).map(|n| format!("{},{},30\n", (n * n) % 19, (n * 7 + n / 20) % 20)).collect();
+    folder.write("table.csv", format!("i,j,count\n{rows}"));
+    let args = ["score", "--model", "k[3] -> i j", "--data", "table.csv", "--a", "0.5", "--seed", "3"];
+    let start = Instant::now();
+    let score = folder.json(&[&args[..], &["--time-limit", "2s"]].concat());
+    assert!(start.elapsed() < Duration::from_secs(6), "it took {:?}", start.elapsed());
+    assert_eq!(score["method"], "smc");
+    assert!(score["runs"].as_u64().unwrap() >= 1, "{score}");
 }
 
 #[test]

@@ -10,7 +10,8 @@
 //! - `workspace`, `loops`: doing so in all particles, vectorised over them;
 //! - `frame`, `lanes`, `genealogy`: particles in memory, resampled without copying;
 //! - `order`, `course`, `cooling`, `reallocate`, `run`: one run;
-//! - `align`, `posterior`: what its particles say; `replicates`, `estimate`: many runs and one answer; `tune`: settings that were not asked for.
+//! - `align`, `posterior`: what its particles say; `replicates`, `estimate`: many runs and one answer;
+//! - `tune`, `speed`: settings that were not asked for.
 
 mod align;
 mod class;
@@ -31,6 +32,7 @@ mod reallocate;
 mod replicates;
 mod resample;
 mod run;
+mod speed;
 mod tune;
 mod uniforms;
 mod uses;
@@ -50,14 +52,15 @@ use super::mixer::Mixer;
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Stop};
 use crate::simd::Isa;
 use crate::warning::Warning;
 use class::Pseudo;
 use frame::Frame;
 use posterior::{RunPosterior, Sheet};
-use replicates::{Stage, Team, Turn, replicates};
+use replicates::{PilotPlace, Stage, Team, Turn, replicates};
 use run::{Hands, Run, Source};
+use std::time::{Duration, Instant};
 use word::Word;
 
 /// Settings of the particle engine.
@@ -170,12 +173,27 @@ impl Prepared<'_, '_> {
     }
 
     /// Runs with these numbers, without checkpoints: somebody else's may be waiting.
-    fn pilot(&self, first: u64, seed: Seed, control: &mut Control<'_>) -> Result<Vec<RunResult>> {
-        let done = replicates(self.smc.runs, Stage::Pilot, self.team, control, |turn, tick| {
+    fn pilot(&self, first: u64, place: PilotPlace, seed: Seed, control: &mut Control<'_>) -> Result<Vec<RunResult>> {
+        let done = replicates(self.smc.runs, Stage::Pilot(place), self.team, control, |turn, tick| {
             let turn = Turn { replicate: first + turn.replicate, ..turn };
             with_word!(self.one_run(seed, turn, tick))
         })?;
         Ok(done.finished)
+    }
+
+    /// Seconds for one update of one token in all particles, from a run that is broken off after about `time`.
+    fn probe(&self, replicate: u64, seed: Seed, time: Duration) -> f64 {
+        with_word!(self.one_probe(replicate, seed, time))
+    }
+
+    fn one_probe<W: Word>(&self, replicate: u64, seed: Seed, time: Duration) -> f64 {
+        let mut run = self.new_run::<W>(seed, Turn { replicate, n_threads: 1 });
+        let start = Instant::now();
+        let tick = |_| if start.elapsed() < time { Ok(()) } else { Err(Error::Stopped(Stop::Deadline)) };
+        // Broken off or not, what was done took that time.
+        let _ = run.go(&tick);
+        let seconds = start.elapsed().as_secs_f64();
+        seconds * self.smc.particles as f64 / run.into_result().n_updates.max(1) as f64
     }
 
     fn posterior(&self, seed: Seed, control: &mut Control<'_>) -> Result<SmcPosterior> {

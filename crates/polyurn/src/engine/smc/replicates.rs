@@ -24,11 +24,20 @@ pub struct Replicates<R> {
     pub is_cut: bool,
 }
 
+/// Which of several pilots this is, so that their progress is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PilotPlace {
+    /// Its number, from 0.
+    pub ix: usize,
+    /// All of them.
+    pub n: usize,
+}
+
 /// What runs are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// To choose settings: short, and never in a checkpoint.
-    Pilot,
+    Pilot(PilotPlace),
     /// To answer. The fingerprint tells whose checkpoint is whose.
     Main { fingerprint: u64 },
 }
@@ -36,15 +45,23 @@ pub enum Stage {
 impl Stage {
     fn fingerprint(self) -> u64 {
         match self {
-            Stage::Pilot => 0,
+            Stage::Pilot(_) => 0,
             Stage::Main { fingerprint } => fingerprint,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Stage::Pilot => "smc, pilot",
+            Stage::Pilot(_) => "smc, pilots",
             Stage::Main { .. } => "smc",
+        }
+    }
+
+    /// Share of the whole stage when this share of the runs is done.
+    fn progress(self, share: f64) -> f64 {
+        match self {
+            Stage::Pilot(place) => (place.ix as f64 + share) / place.n as f64,
+            Stage::Main { .. } => share,
         }
     }
 }
@@ -89,9 +106,10 @@ pub fn replicates<R>(
 where
     R: Send + Clone + Serialize + for<'de> Deserialize<'de>,
 {
+    let is_main = matches!(stage, Stage::Main { .. });
     let saved = match stage {
         Stage::Main { .. } => control.load_checkpoint()?,
-        Stage::Pilot => None,
+        Stage::Pilot(_) => None,
     };
     let mut done: Vec<(u64, R)> = match saved {
         None => Vec::new(),
@@ -151,8 +169,12 @@ where
                 postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs }).expect("plain data")
             };
             if outcome.is_ok() {
-                outcome = control.tick(stage.name(), share);
-                if outcome.is_ok() && stage != Stage::Pilot {
+                outcome = control.tick(stage.name(), stage.progress(share));
+                let is_any_done = || !fresh.lock().expect("no thread panics while holding it").is_empty();
+                if outcome.is_ok() && is_main && control.is_turn_over() && (!done.is_empty() || is_any_done()) {
+                    outcome = Err(Error::Stopped(Stop::Deadline));
+                }
+                if outcome.is_ok() && is_main {
                     outcome = control.checkpoint(all);
                 }
                 if outcome.is_err() {
@@ -173,7 +195,7 @@ where
     done.sort_by_key(|(replicate, _)| *replicate);
     let is_cut = (done.len() as u64) < n;
     if let Err(error) = outcome {
-        if is_cut && stage != Stage::Pilot {
+        if is_cut && is_main {
             control.checkpoint_now(|| {
                 postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs: done.clone() })
                     .expect("plain data")

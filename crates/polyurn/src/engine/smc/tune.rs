@@ -1,17 +1,17 @@
 //! Settings from a problem: what was best at equal time in our trials (docs/smc.md).
 
 use super::class::Pseudo;
-use super::kernel::Kernel;
 use super::layout::Layout;
 use super::order::Order;
 use super::resample::{Scheme, When};
 use super::run::Path;
-use super::{Isa, Smc};
+use super::speed::Speed;
+use super::{Isa, PilotPlace, Smc};
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Stop};
 use std::time::{Duration, Instant};
 
 /// What a user asked for; everything else is chosen.
@@ -51,16 +51,28 @@ const ESS_BELOW: f64 = 0.5;
 const START_PSEUDO_COUNTS: [f64; 3] = [1.0 / 16.0, 1.0 / 4.0, 1.0];
 /// Factors below this are not worth cooling from.
 const LEAST_HEAT: f64 = 1.5;
-/// Particles and runs of a pilot, and its Gibbs updates of every token before and during cooling.
+/// Particles of a pilot.
 const PILOT_PARTICLES: usize = 32;
+/// Runs of each heat at most: their numbers are kept apart.
 const PILOT_RUNS: u64 = 4;
-const PILOT_REJUVENATION: u32 = 8;
+/// What pilots do; the first that fits, where there is a time limit.
+const PILOT_PLANS: [PilotPlan; 4] = [
+    PilotPlan { runs: PILOT_RUNS, rejuvenation: 8, is_short: false },
+    PilotPlan { runs: 2, rejuvenation: 8, is_short: false },
+    PilotPlan { runs: 2, rejuvenation: 4, is_short: false },
+    PilotPlan { runs: 1, rejuvenation: 4, is_short: true },
+];
+/// Share of a time limit that pilots are planned for, and the share after which they are stopped.
+const PILOT_SHARE: f64 = 0.25;
+const MOST_PILOT_SHARE: f64 = 0.4;
 /// Seconds of one core for one run, unless asked otherwise.
 const SECONDS_PER_RUN: f64 = 0.35;
 /// Particles, at least and at most.
 const PARTICLES: (usize, usize) = (64, 8192);
-/// Seconds for one term of one state of one token in one particle, measured; for forecasts only.
-const SECONDS_PER_TERM: f64 = 3.2e-10;
+/// Moves of every token that are kept up while particles can be fewer or runs be cut.
+const LEAST_REJUVENATION: u32 = 4;
+/// Particles where a time limit allows not even one run of the least number without moves.
+const PARTICLES_IN_HASTE: usize = 16;
 /// Share of a time limit that is planned for: forecasts are rough.
 const SHARE_OF_LIMIT: f64 = 0.6;
 
@@ -72,7 +84,6 @@ impl Wish {
     /// When the problem is too large for particles, or the pilots were stopped.
     pub fn settle(&self, problem: &Problem<'_>, crew: Crew, seed: Seed, control: &mut Control<'_>) -> Result<Smc> {
         let Crew { isa, threads, max_memory } = crew;
-        let start = Instant::now();
         let layout = problem.layout()?;
         if self.n_reallocations.is_some_and(|n| n > 0) && !layout.can_reallocate(1.0) {
             return Err(Error::Setting(
@@ -82,42 +93,59 @@ impl Wish {
         }
         let runs = self.runs.unwrap_or(RUNS);
         let mut rejuvenation = self.rejuvenation.unwrap_or(REJUVENATION);
-        let pilots = match self.heat {
-            Some(heat) => Pilots { heat, seconds_per_update: 0.0 },
-            None if rejuvenation == 0 || layout.records.len() == 0 => Pilots { heat: 1.0, seconds_per_update: 0.0 },
-            None => self.choose_heat(problem, crew, seed, control)?,
+        let is_random = layout.records.len() > 0;
+        let is_all_given = self.particles.is_some() && self.rejuvenation.is_some() && self.heat.is_some();
+        // Time is measured only where there is a limit, so that without one nothing depends on it.
+        let end =
+            self.time_limit.map(|limit| Instant::now() + control.time_left().map_or(limit, |left| left.min(limit)));
+        let time_left = || end.map(|end| end.saturating_duration_since(Instant::now()));
+        let mut speed = match time_left() {
+            Some(left) if is_random && !is_all_given => Speed::measured(problem, crew, self.particles, seed, left)?,
+            _ => Speed::foreseen(layout),
         };
-        let heat = pilots.heat;
+        let heat = match self.heat {
+            Some(heat) => heat,
+            None if rejuvenation == 0 || !is_random => 1.0,
+            None => self.choose_heat(problem, crew, seed, time_left(), &mut speed, control)?,
+        };
         let mut n_cooling = self.n_cooling.unwrap_or(rejuvenation.max(1));
-        let seconds = match self.time_limit {
-            Some(limit) => {
+        // For one run, if all are to be finished, and if one is.
+        let (seconds, most_seconds) = match time_left() {
+            Some(left) => {
                 let at_once = (threads as f64).min(runs as f64).max(1.0);
-                limit.saturating_sub(start.elapsed()).as_secs_f64() * SHARE_OF_LIMIT * at_once / runs as f64
+                let seconds = left.as_secs_f64() * SHARE_OF_LIMIT;
+                (seconds * at_once / runs as f64, seconds)
             }
-            None => SECONDS_PER_RUN,
+            None => (SECONDS_PER_RUN, f64::INFINITY),
         };
-        let mut seconds_per_pass = seconds_per_pass(layout).max(1e-9);
-        if self.time_limit.is_some() {
-            // A machine slower than ours shows in its pilots.
-            let n_tokens: u64 = layout.records.count.iter().sum();
-            seconds_per_pass = seconds_per_pass.max(pilots.seconds_per_update * n_tokens as f64);
-        }
         let n_passes = |rejuvenation: u32, n_cooling: u32| {
             f64::from(1 + rejuvenation) + if heat == 1.0 { 0.0 } else { f64::from(n_cooling) }
         };
-        let affordable = |n_passes: f64| (seconds / seconds_per_pass / n_passes) as usize;
-        let particles = self.particles.unwrap_or_else(|| {
+        let can_move_less = |rejuvenation: u32, least: u32| rejuvenation > least && self.rejuvenation.is_none();
+        let mut particles = self.particles.unwrap_or_else(|| {
             // Many tokens: fewer moves rather than fewer particles than the least.
-            while affordable(n_passes(rejuvenation, n_cooling)) < PARTICLES.0
-                && rejuvenation > 4
-                && self.rejuvenation.is_none()
+            while speed.affordable(seconds, n_passes(rejuvenation, n_cooling)) < PARTICLES.0
+                && can_move_less(rejuvenation, LEAST_REJUVENATION)
             {
                 rejuvenation = rejuvenation * 3 / 4;
                 n_cooling = self.n_cooling.unwrap_or(rejuvenation);
             }
-            let n = affordable(n_passes(rejuvenation, n_cooling)).clamp(PARTICLES.0, PARTICLES.1);
+            let n = speed.affordable(seconds, n_passes(rejuvenation, n_cooling)).clamp(PARTICLES.0, PARTICLES.1);
             if n >= 256 { n / 256 * 256 } else { n / 16 * 16 }
         });
+        // One run at least is to be finished.
+        let is_too_long = |particles: usize, rejuvenation: u32, n_cooling: u32| {
+            speed.seconds(particles, n_passes(rejuvenation, n_cooling)) > most_seconds
+        };
+        while is_too_long(particles, rejuvenation, n_cooling) && can_move_less(rejuvenation, 0) {
+            rejuvenation = rejuvenation * 3 / 4;
+            n_cooling = self.n_cooling.unwrap_or(rejuvenation.max(1));
+        }
+        if is_too_long(particles, rejuvenation, n_cooling) && self.particles.is_none() {
+            particles = PARTICLES_IN_HASTE;
+        }
+        // Heat is of no use without moves.
+        let heat = if rejuvenation == 0 { self.heat.unwrap_or(1.0) } else { heat };
         let path = Path {
             order: self.order,
             rejuvenation,
@@ -132,45 +160,90 @@ impl Wish {
 
     /// The heat whose pilots have the largest mean ln estimate. An estimate of p(sequence) is unbiased, so its ln is too
     /// small on average, the more the wider it scatters; and components that merged under too much heat make it small too.
-    fn choose_heat(&self, problem: &Problem<'_>, crew: Crew, seed: Seed, control: &mut Control<'_>) -> Result<Pilots> {
+    ///
+    /// With a time limit pilots are fewer if they would take too much of it, and there is no heat if they still would.
+    fn choose_heat(
+        &self,
+        problem: &Problem<'_>,
+        crew: Crew,
+        seed: Seed,
+        limit: Option<Duration>,
+        speed: &mut Speed,
+        control: &mut Control<'_>,
+    ) -> Result<f64> {
         let to_one = heat_to_one(problem.layout()?);
         let heats = START_PSEUDO_COUNTS.iter().map(|start| (start * to_one).min(LARGEST_HEAT));
-        let heats: Vec<f64> = [1.0].into_iter().chain(heats.filter(|&heat| heat >= LEAST_HEAT)).collect();
+        let mut heats: Vec<f64> = [1.0].into_iter().chain(heats.filter(|&heat| heat >= LEAST_HEAT)).collect();
         if heats.len() == 1 {
-            return Ok(Pilots { heat: 1.0, seconds_per_update: 0.0 });
+            return Ok(1.0);
+        }
+        let fits = |plan: &&PilotPlan| match limit {
+            Some(limit) => plan.seconds(heats.len(), *speed, crew) <= PILOT_SHARE * limit.as_secs_f64(),
+            None => true,
+        };
+        let Some(plan) = PILOT_PLANS.iter().find(fits) else { return Ok(1.0) };
+        if plan.is_short {
+            heats = vec![1.0, heats[heats.len() / 2]];
         }
         let start = Instant::now();
+        let end = limit.map(|limit| start + limit.mul_f64(MOST_PILOT_SHARE));
         let mut n_updates = 0;
         let mut best = (f64::NEG_INFINITY, 1.0);
         for (ix, &heat) in heats.iter().enumerate() {
             let path = Path {
-                rejuvenation: PILOT_REJUVENATION * if heat == 1.0 { 2 } else { 1 },
+                rejuvenation: plan.rejuvenation * if heat == 1.0 { 2 } else { 1 },
                 start_scale: heat,
-                n_cooling: if heat == 1.0 { 0 } else { PILOT_REJUVENATION },
+                n_cooling: if heat == 1.0 { 0 } else { plan.rejuvenation },
                 order: self.order,
                 ..Default::default()
             };
             let Crew { isa, threads, max_memory } = crew;
-            let pilot = Smc { particles: PILOT_PARTICLES, runs: PILOT_RUNS, path, isa, threads, max_memory };
+            let pilot = Smc { particles: PILOT_PARTICLES, runs: plan.runs, path, isa, threads, max_memory };
             let first = PILOTS + ix as u64 * PILOT_RUNS;
-            let runs = pilot.prepare(problem)?.pilot(first, seed, control)?;
+            let place = PilotPlace { ix, n: heats.len() };
+            let prepared = pilot.prepare(problem)?;
+            let runs = match control.until(end, |control| prepared.pilot(first, place, seed, control)) {
+                // Out of time for pilots: the best so far.
+                Err(Error::Stopped(Stop::Deadline)) if end.is_some() => break,
+                runs => runs?,
+            };
             n_updates += runs.iter().map(|run| run.n_updates).sum::<u64>();
             let mean = runs.iter().map(|run| run.ln_p_sequence).sum::<f64>() / runs.len() as f64;
             if mean > best.0 {
                 best = (mean, heat);
             }
         }
-        // Pilots have few particles, so each of their updates costs about twice as much; threads share them out.
-        let at_once = (crew.threads as f64).min(PILOT_RUNS as f64);
-        let seconds_per_update = start.elapsed().as_secs_f64() * at_once / (n_updates.max(1) as f64) / 2.0;
-        Ok(Pilots { heat: best.1, seconds_per_update })
+        if limit.is_some() && n_updates > 0 {
+            // A longer measurement than the probe's, and with all threads at work.
+            let seconds = start.elapsed().as_secs_f64() * plan.at_once(crew) * PILOT_PARTICLES as f64;
+            speed.slow_down_to(problem.layout()?, PILOT_PARTICLES, seconds / n_updates as f64);
+        }
+        Ok(best.1)
     }
 }
 
-/// What pilots found.
-struct Pilots {
-    heat: f64,
-    seconds_per_update: f64,
+/// What pilots do.
+struct PilotPlan {
+    /// Runs of each heat.
+    runs: u64,
+    /// Gibbs updates of every token before and during cooling.
+    rejuvenation: u32,
+    /// Whether only one heat is tried beside none.
+    is_short: bool,
+}
+
+impl PilotPlan {
+    /// Seconds that pilots take.
+    fn seconds(&self, n_heats: usize, speed: Speed, crew: Crew) -> f64 {
+        let n_heats = if self.is_short { 2 } else { n_heats };
+        let n_passes = f64::from(1 + 2 * self.rejuvenation);
+        n_heats as f64 * speed.seconds(PILOT_PARTICLES, n_passes) * self.runs as f64 / self.at_once(crew)
+    }
+
+    /// Runs at a time.
+    fn at_once(&self, crew: Crew) -> f64 {
+        (crew.threads as f64).min(self.runs as f64).max(1.0)
+    }
 }
 
 /// Runs from this number on are pilots: their random numbers are nobody else's.
@@ -214,23 +287,4 @@ fn heat_to_one(layout: &Layout) -> f64 {
         }
     }
     if n == 0.0 { 1.0 } else { (-sum / n).exp() }
-}
-
-/// Seconds for one update of every token in one particle.
-fn seconds_per_pass(layout: &Layout) -> f64 {
-    let of_record = |record: usize| layout.records.count[record] as f64 * Kernel::cost(layout.kernel_of(record));
-    (0..layout.records.len()).map(of_record).sum::<f64>() * SECONDS_PER_TERM
-}
-
-impl Smc {
-    /// Rough seconds that the job takes.
-    ///
-    /// # Errors
-    /// When the problem is too large for particles.
-    pub fn foreseen_seconds(&self, problem: &Problem<'_>) -> Result<f64> {
-        let layout = problem.layout()?;
-        let n_passes = f64::from(1 + self.path.rejuvenation + self.path.n_cooling);
-        let one_run = seconds_per_pass(layout) * n_passes * self.particles as f64;
-        Ok(one_run * self.runs as f64 / (self.threads as f64).min(self.runs as f64).max(1.0))
-    }
 }
