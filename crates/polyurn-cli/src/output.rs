@@ -109,8 +109,13 @@ impl Output {
 
     /// Says warnings on standard error.
     pub fn warn(&self, warnings: &[Warning]) {
+        self.warn_lines(&warnings.iter().map(ToString::to_string).collect::<Vec<_>>());
+    }
+
+    /// Says warnings that are text already.
+    pub fn warn_lines(&self, lines: &[String]) {
         if !self.quiet {
-            warnings.iter().for_each(|warning| say(&format!("warning: {}", one_line(&warning.to_string()))));
+            lines.iter().for_each(|line| say(&format!("warning: {}", one_line(line))));
         }
     }
 

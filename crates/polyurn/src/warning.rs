@@ -79,6 +79,13 @@ pub enum Warning {
         /// Runs that were asked for.
         asked: u64,
     },
+    /// The time limit came before some values of `a` had an answer.
+    ValuesLeftOut {
+        /// Those values, as they are shown.
+        values: Vec<String>,
+        /// Values that were asked for.
+        asked: u64,
+    },
     /// No simulated urn hit the data.
     NoHits {
         /// Urns that were simulated.
@@ -152,6 +159,12 @@ impl fmt::Display for Warning {
             Warning::TimeUp { finished, asked } => {
                 write!(f, "the time limit came after {finished} of {asked} runs; the estimate is from those")
             }
+            Warning::ValuesLeftOut { values, asked } => write!(
+                f,
+                "the time limit came before {} of {asked} values of a had an answer; left out: {}",
+                values.len(),
+                values.join(", ")
+            ),
             Warning::NoHits { tries } => write!(
                 f,
                 "none of {tries} simulated urns hit the data, so all that is known is that the evidence is small; use \

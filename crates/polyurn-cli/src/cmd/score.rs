@@ -1,5 +1,6 @@
 //! `polyurn score`: the evidence of one model, or of one model at several values of `a`.
 
+use super::curve::Curve;
 use crate::args::{ScoreArgs, ScoreMethod};
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
@@ -19,7 +20,8 @@ use polyurn::prior::{Prior, PriorSettings};
 use polyurn::{Error, Result, Seed, Warning};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Scores a model.
 pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
@@ -34,7 +36,7 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     match given.curve {
         None => {
             let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
-            let score = job.score(&given.settings, output.n_threads, &mut control)?;
+            let score = job.score(&given.settings, output.n_threads, args.limits.time_limit, &mut control)?;
             drop(control);
             args.checkpoint.remove_unless_cut(&score.warnings);
             output.warn(&score.warnings);
@@ -52,16 +54,20 @@ struct Job<'a> {
 }
 
 /// The answer.
-struct Score {
-    a: f64,
+pub struct Score {
+    /// Equivalent sample size.
+    pub a: f64,
     shape: f64,
     rate: f64,
-    log_marginal: f64,
-    std_error: Option<f64>,
+    /// ln p(data).
+    pub log_marginal: f64,
+    /// Its standard error; `None` when it is exact, or when there is no way to tell.
+    pub std_error: Option<f64>,
     parts: Option<Evidence>,
     given: Option<f64>,
     totals: Option<Vec<TotalProbability>>,
-    method: &'static str,
+    /// Name of the engine.
+    pub method: &'static str,
     why: String,
     kernel: &'static str,
     particles: Option<Report>,
@@ -70,7 +76,8 @@ struct Score {
     seconds: f64,
     tokens: u64,
     records: u64,
-    warnings: Vec<Warning>,
+    /// What a user should know.
+    pub warnings: Vec<Warning>,
 }
 
 /// The engine that was chosen, made ready where that is work.
@@ -87,7 +94,14 @@ const PATIENCE_FOR_EXACT: f64 = 10.0;
 const NAIVE_URNS: u64 = 100_000;
 
 impl Job<'_> {
-    fn score(&self, settings: &PriorSettings, n_threads: usize, control: &mut Control<'_>) -> Result<Score> {
+    /// The evidence at one prior. `time` is what engines that choose their sizes plan for.
+    fn score(
+        &self,
+        settings: &PriorSettings,
+        n_threads: usize,
+        time: Option<Duration>,
+        control: &mut Control<'_>,
+    ) -> Result<Score> {
         let start = Instant::now();
         let Binding { model, counts, warnings } = self.binding;
         let prior = Prior::build(model, settings)?;
@@ -99,7 +113,7 @@ impl Job<'_> {
         }
         let rate = prior.total(is_known.then_some(counts.n_tokens))?.rate;
         let ln_p_given = ln_p_given(&problem, &given)?;
-        let (engine, why) = self.choose(&problem, n_threads, control)?;
+        let (engine, why) = self.choose(&problem, n_threads, time, control)?;
         let has_unseen = problem.plan.patterns().iter().any(|pattern| !pattern.unseen.is_empty());
         let mut score = Score {
             a: settings.a.unwrap_or(prior.shape()),
@@ -147,7 +161,7 @@ impl Job<'_> {
                 }
             }
             Engine::Naive(n_urns) => {
-                let hits = naive(&problem, n_urns, self.seed, control)?;
+                let hits = control.until(control.turn_end(), |control| naive(&problem, n_urns, self.seed, control))?;
                 score.method = "naive";
                 score.kernel = "urn";
                 score.std_error = hits.std_error;
@@ -187,13 +201,14 @@ impl Job<'_> {
         &self,
         problem: &Problem<'p>,
         n_threads: usize,
+        time: Option<Duration>,
         control: &mut Control<'_>,
     ) -> Result<(Engine<'p>, String)> {
         let ScoreArgs { method, particles, limits, .. } = self.args;
         let asked = || "asked for".to_owned();
         let crew = Crew { isa: particles.isa(), threads: n_threads, max_memory: limits.max_memory };
         let mut smc = |wish: Wish| wish.settle(problem, crew, self.seed, control);
-        let wish = || particles.wish(problem, limits.time_limit);
+        let wish = || particles.wish(problem, time);
         match method {
             ScoreMethod::Exact => {
                 particles.check("exact", &[])?;
@@ -218,13 +233,14 @@ impl Job<'_> {
             ScoreMethod::Auto if particles.is_any_given() => {
                 Ok((Engine::Particles("smc", smc(wish()?)?), "particles were asked for".into()))
             }
-            ScoreMethod::Auto => self.choose_automatically(problem, || smc(wish()?)),
+            ScoreMethod::Auto => self.choose_automatically(problem, time, || smc(wish()?)),
         }
     }
 
     fn choose_automatically<'p>(
         &self,
         problem: &Problem<'p>,
+        time: Option<Duration>,
         mut smc: impl FnMut() -> Result<Smc>,
     ) -> Result<(Engine<'p>, String)> {
         let limits = &self.args.limits;
@@ -237,7 +253,7 @@ impl Job<'_> {
             }
             Err(error) => return Err(error),
         };
-        let patience = limits.time_limit.map_or(PATIENCE_FOR_EXACT, |limit| 0.5 * limit.as_secs_f64());
+        let patience = time.map_or(PATIENCE_FOR_EXACT, |time| 0.5 * time.as_secs_f64());
         let cost = prepared.cost();
         if cost.seconds > patience || cost.bytes > limits.max_memory as f64 {
             let why = format!(
@@ -275,48 +291,31 @@ impl Job<'_> {
         Ok(nodes)
     }
 
-    /// The one method of all values of `a`, or `mixed`.
-    fn curve_method(&self, scores: &[Score]) -> &'static str {
-        let first = scores[0].method;
-        if scores.iter().all(|score| score.method == first) { first } else { "mixed" }
-    }
-
+    /// The evidence at every value of `a`. A time limit is shared out over the values.
     fn curve(&self, settings: &PriorSettings, values: &[f64], output: &Output) -> std::result::Result<(), Failure> {
         if self.args.checkpoint.checkpoint.is_some() {
             return Err(Failure::Usage("--checkpoint: a curve over `a` has none; give one value of --a".into()));
         }
         let deadline = self.args.limits.time_limit.map(|limit| Instant::now() + limit);
-        let scores: Vec<Score> = parallel::map(values, output.n_threads, |&a| {
-            let mut control = Control::default().with_cancel(crate::signals::cancel()).with_deadline(deadline);
-            self.score(&PriorSettings { a: Some(a), ..settings.clone() }, 1, &mut control)
-        })
-        .into_iter()
-        .collect::<Result<_>>()?;
-        output.warn(&scores[0].warnings);
-        let logs: Vec<f64> = scores.iter().map(|score| score.log_marginal).collect();
-        let integrated = log_sum_exp(&logs) - (logs.len() as f64).ln();
-        let best = (0..logs.len()).max_by(|&x, &y| logs[x].total_cmp(&logs[y])).expect("at least one value");
-        output.result(
-            || {
-                json!({
-                    "log_marginal": number(integrated),
-                    "bound": if scores.iter().all(Score::is_exact) { "exact" } else { "estimate" },
-                    "method": self.curve_method(&scores),
-                    "best": { "a": values[best], "log_marginal": number(logs[best]) },
-                    "curve": scores.iter().map(|score| score.json(output)).collect::<Vec<_>>(),
-                    "version": polyurn::VERSION,
-                })
-            },
-            || {
-                let mut rows = vec![vec!["a".to_owned(), "ln evidence".into(), String::new(), String::new()]];
-                for (ix, (a, score)) in values.iter().zip(&scores).enumerate() {
-                    let mark = if ix == best { "largest" } else { "" };
-                    let value = show_estimate(score.log_marginal, score.std_error);
-                    rows.push(vec![show_short(*a), value, show_error(score.std_error), mark.into()]);
-                }
-                format!("{}\nln evidence, a log-uniform on these values: {}\n", columns(&rows), show_ln(integrated))
-            },
-        )
+        let n_threads = output.n_threads.clamp(1, values.len());
+        let n_started = AtomicUsize::new(0);
+        let found = parallel::map(values, n_threads, |&a| {
+            // The time left, over the values to come on this thread: a quick one leaves its time to the others.
+            let n_waiting = values.len() - n_started.fetch_add(1, Ordering::Relaxed);
+            let now = Instant::now();
+            let n_turns = n_waiting.div_ceil(n_threads) as u32;
+            let time = deadline.map(|deadline| deadline.saturating_duration_since(now) / n_turns);
+            let mut control = Control::default()
+                .with_cancel(crate::signals::cancel())
+                .with_deadline(deadline)
+                .with_turn_end(time.map(|time| now + time));
+            // Too late to begin: nothing is made ready in vain.
+            control.tick("score", 0.0)?;
+            self.score(&PriorSettings { a: Some(a), ..settings.clone() }, 1, time, &mut control)
+        });
+        let curve = Curve::new(values, found)?;
+        output.warn_lines(&curve.warning_lines());
+        output.result(|| curve.json(output), || curve.text())
     }
 }
 
@@ -329,11 +328,12 @@ impl Score {
     }
 
     /// Whether the number is exact.
-    fn is_exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         self.method == "exact"
     }
 
-    fn json(&self, output: &Output) -> Value {
+    /// All of it.
+    pub fn json(&self, output: &Output) -> Value {
         let part = |f: fn(&Evidence) -> f64| self.parts.as_ref().map_or(Value::Null, |parts| number(f(parts)));
         let mut object = json!({
             "log_marginal": number(self.log_marginal),

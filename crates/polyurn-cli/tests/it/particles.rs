@@ -180,6 +180,76 @@ fn pilots_leave_time_for_an_answer() {
     assert!(score["runs"].as_u64().unwrap() >= 1, "{score}");
 }
 
+const VALUES: [&str; 2] = ["--a", "0.1..10:6"];
+
+#[test]
+fn a_time_limit_is_shared_out_over_a_curve() {
+    let folder = table();
+    let base = ["score", "--model", "k[3] -> i j", "--data", "table.csv", "--seed", "3"];
+    let start = Instant::now();
+    let curve = folder.json(&[&base[..], &VALUES, &["--time-limit", "3s"]].concat());
+    assert!(start.elapsed() < Duration::from_secs(7), "it took {:?}", start.elapsed());
+    let n_done = curve["curve"].as_array().unwrap().len();
+    assert_eq!(n_done + curve["left_out"].as_array().unwrap().len(), 6);
+    assert!(n_done >= 3, "{n_done} of 6 values in 3 s");
+}
+
+#[test]
+fn values_without_an_answer_are_left_out_of_a_curve_and_named() {
+    let folder = table();
+    let base =
+        ["score", "--model", "k[3] -> i j", "--data", "table.csv", "--seed", "3", "--heat", "1", "--threads", "1"];
+    // One run takes long enough for the later values to find no time at all.
+    let fixed = ["--particles", "64", "--rejuvenate", "20", "--runs", "1"];
+    let many: String = (1..400).map(|n| format!("{n},")).collect::<String>() + "400";
+    let args = [&base[..], &fixed, &["--a", &many, "--time-limit", "1s"]].concat();
+    let output = folder.run(&args);
+    assert!(output.status.success());
+    let (text, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(text.contains("these finished values"), "{text}");
+    assert!(stderr.contains("of 400 values of a had an answer; left out: "), "{stderr}");
+    let curve = folder.json(&args);
+    let left_out = curve["left_out"].as_array().unwrap();
+    assert!(warns(&curve, "values_left_out") && !left_out.is_empty());
+    assert!(curve["curve"].as_array().unwrap().iter().all(|score| !left_out.contains(&score["a"])));
+    // No time for any value: the error of a single value.
+    let too_long = ["--particles", "50000", "--rejuvenate", "50", "--a", "1,2", "--time-limit", "300ms"];
+    let (code, error) = folder.fails(&[&base[..], &too_long].concat());
+    assert!(code == 1 && error.contains("time limit") && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn a_curve_has_an_error_and_every_warning_once() {
+    let folder = toy();
+    let curve = |more: &[&str]| folder.run(&[&SCORE[..], &["--a", "0.5,1,2"], more].concat());
+    let smc = ["--method", "smc", "--seed", "5", "--particles", "1", "--rejuvenate", "0", "--runs", "1"];
+    let stderr = String::from_utf8(curve(&smc).stderr).unwrap();
+    // One particle cannot tell its error, at any value.
+    let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("cannot tell its own error")).collect();
+    assert!(matches!(lines[..], [line] if line.contains("a = 0.5: ") && line.contains("at 1, 2")), "{stderr}");
+    let json = |more: &[&str]| folder.json(&[&SCORE[..], &["--a", "0.5,1,2"], more].concat());
+    assert!(json(&smc)["std_error"].is_null());
+    let exact = json(&["--method", "exact"]);
+    assert!(exact["std_error"].is_null() && exact["best"]["std_error"].is_null(), "{exact}");
+    let smc = ["--method", "smc", "--seed", "5", "--particles", "256"];
+    let found = json(&smc);
+    let parts: Vec<(f64, f64)> = found["curve"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|score| (number(&score["log_marginal"]), number(&score["std_error"])))
+        .collect();
+    let sum: f64 = parts.iter().map(|part| part.0.exp()).sum();
+    let error: f64 = parts.iter().map(|part| part.0.exp() / sum * part.1).sum();
+    assert!((number(&found["std_error"]) - error).abs() < 1e-9 * error, "{found}");
+    let best = parts.iter().copied().fold((f64::NEG_INFINITY, 0.0), |x, y| if y.0 > x.0 { y } else { x });
+    assert_eq!(number(&found["best"]["std_error"]), best.1);
+    // 7.9: four runs each, as above; the error of the mean is at most the sum.
+    assert!((number(&found["log_marginal"]) - number(&exact["log_marginal"])).abs() < 7.9 * error);
+    let text = String::from_utf8(curve(&smc).stdout).unwrap();
+    assert!(text.lines().last().unwrap().contains(" +- "), "{text}");
+}
+
 #[test]
 fn tokens_may_be_ordered_by_a_node_that_some_records_show() {
     let folder = Folder::new();
