@@ -274,6 +274,10 @@ fn particles_beyond_memory_are_refused_with_the_figure_before_anything_is_alloca
     // Where nothing is hidden no particle is needed, however many were asked for.
     let seen = ["score", "--model", "i -> j", "--data", "table.csv", "--method", "smc", "--particles", "20000000000"];
     assert_eq!(folder.json(&seen)["std_error"], 0.0);
+    // Without a number there are as many as fit.
+    let fitting = folder.json(&[&base[..], &["--max-memory", "2M", "--seed", "1"]].concat());
+    let roomy = folder.json(&[&base[..], &["--seed", "1"]].concat());
+    assert!(number(&fitting["particles"]) < number(&roomy["particles"]), "{fitting}");
     let small = ["--particles", "2000", "--max-memory", "100k"];
     assert_eq!(folder.fails(&[&base[..], &small].concat()).0, 1);
 }

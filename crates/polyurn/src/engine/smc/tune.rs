@@ -94,6 +94,11 @@ impl Wish {
         let runs = self.runs.unwrap_or(RUNS);
         let mut rejuvenation = self.rejuvenation.unwrap_or(REJUVENATION);
         let is_random = layout.records.len() > 0;
+        if let Some(particles) = self.particles {
+            // Too many are refused before pilots are made.
+            let path = Path { rejuvenation, ..Default::default() };
+            Smc { particles, runs, path, isa, threads, max_memory }.prepare(problem)?;
+        }
         let is_all_given = self.particles.is_some() && self.rejuvenation.is_some() && self.heat.is_some();
         // Time is measured only where there is a limit, so that without one nothing depends on it.
         let end =
@@ -155,7 +160,12 @@ impl Wish {
             when: self.when.unwrap_or(When::EssBelow(ESS_BELOW)),
             scheme: self.scheme,
         };
-        Ok(Smc { particles, runs, path, isa, threads, max_memory })
+        let mut smc = Smc { particles, runs, path, isa, threads, max_memory };
+        // No more particles than fit, unless so many were asked for.
+        while self.particles.is_none() && smc.particles > PARTICLES_IN_HASTE && smc.prepare(problem).is_err() {
+            smc.particles = (smc.particles / 2).max(PARTICLES_IN_HASTE);
+        }
+        Ok(smc)
     }
 
     /// The heat whose pilots have the largest mean ln estimate. An estimate of p(sequence) is unbiased, so its ln is too
