@@ -31,7 +31,7 @@ bench: $(VENV)/bin/python
 bench-trials:
 	$(CARGO) run --release -p polyurn-bench --bin smc_trials
 
-# How often the evidence finds the true rank, and agrees with fifty times the work: an hour and a half on two idle cores.
+# How often the evidence finds the true rank, and agrees with fifty times the work: about an hour on two idle cores.
 # Goes on where it stopped; remove the file when the engine has changed.
 bench-ranks:
 	$(CARGO) run --release -p polyurn-bench --bin smc_ranks -- 120 50 target/smc-ranks.csv
