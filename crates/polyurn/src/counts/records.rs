@@ -84,6 +84,19 @@ impl Counts {
         Ok(Counts { labels, blocks: grouping.blocks, n_tokens, unknown })
     }
 
+    /// Tokens of which all nodes are known, as if only the nodes from `n_hidden` on had been seen: values are called
+    /// 0, 1, ...
+    ///
+    /// # Panics
+    /// When a token has other nodes than there are sizes.
+    pub fn hiding(sizes: &[u32], n_hidden: usize, tokens: &[Vec<u32>]) -> Self {
+        let columns: Vec<Option<Vec<u32>>> = (0..sizes.len())
+            .map(|node| (node >= n_hidden).then(|| tokens.iter().map(|token| token[node]).collect()))
+            .collect();
+        let labels = sizes.iter().map(|&size| Labels::Indexed { size, first: 0 }).collect();
+        Counts::new(labels, &columns, &vec![1; tokens.len()], Vec::new()).expect("no more tokens than fit into memory")
+    }
+
     /// Number of nodes.
     pub fn n_nodes(&self) -> usize {
         self.labels.len()

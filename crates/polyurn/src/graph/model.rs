@@ -142,6 +142,11 @@ impl Model {
         self.nodes.len()
     }
 
+    /// Number of values of each node.
+    pub fn sizes(&self) -> Vec<u32> {
+        self.nodes.iter().map(|node| node.size).collect()
+    }
+
     /// The tables; a tied one stands at the position of its first member.
     pub fn tables(&self) -> &[Table] {
         &self.tables

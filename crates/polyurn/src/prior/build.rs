@@ -197,7 +197,7 @@ impl Builder<'_> {
     }
 
     fn base(&self, alpha: &[f64]) -> Result<Vec<PseudoCounts>> {
-        let sizes: Vec<u32> = self.model.nodes().iter().map(|node| node.size).collect();
+        let sizes = self.model.sizes();
         let n_cells = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size as usize));
         if n_cells != Some(alpha.len()) {
             let shape: Vec<String> = sizes.iter().map(u32::to_string).collect();

@@ -2,7 +2,7 @@
 
 use crate::support::{settings, tables};
 use polyurn::control::Control;
-use polyurn::counts::{Counts, Labels};
+use polyurn::counts::Counts;
 use polyurn::engine::Problem;
 use polyurn::engine::smc::{Path, Smc, WeightedAllocation};
 use polyurn::graph::{Model, ModelSource, bind_without_data};
@@ -51,11 +51,7 @@ fn z_scores(text: &str, settings: &PriorSettings, n_hidden: usize, path: &Path, 
             urn.observe(&token);
         }
         let tokens = urn.tokens();
-        let columns: Vec<Option<Vec<u32>>> = (0..model.n_nodes())
-            .map(|node| (node >= n_hidden).then(|| tokens.iter().map(|token| token[node]).collect()))
-            .collect();
-        let labels = model.nodes().iter().map(|node| Labels::Indexed { size: node.size, first: 0 }).collect();
-        let counts = Counts::new(labels, &columns, &vec![1; tokens.len()], Vec::new()).unwrap();
+        let counts = Counts::hiding(&model.sizes(), n_hidden, tokens);
         let problem = Problem::new(&model, &prior, &counts).unwrap();
         let smc = Smc { particles: 256, runs: 2, path: path.clone(), ..Default::default() };
         let posterior = smc.posterior(&problem, Seed(round), &mut Control::default()).unwrap();

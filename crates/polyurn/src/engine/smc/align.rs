@@ -170,7 +170,7 @@ fn best_names(class: &LabelClass, overlap: &[u32]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counts::{Counts, Labels};
+    use crate::counts::Counts;
     use crate::engine::Problem;
     use crate::engine::smc::frame::Frame;
     use crate::engine::smc::posterior::Sheet;
@@ -206,11 +206,7 @@ mod tests {
         let mut urn = Urn::new(&model, &prior);
         let mut rng = Seed(3).stream(Purpose::Urn, 0, 0, 0);
         (0..25).for_each(|_| drop(urn.draw(&mut rng).to_vec()));
-        let columns: Vec<Option<Vec<u32>>> = (0..model.n_nodes())
-            .map(|node| (node >= n_hidden).then(|| urn.tokens().iter().map(|token| token[node]).collect()))
-            .collect();
-        let labels = model.nodes().iter().map(|node| Labels::Indexed { size: node.size, first: 0 }).collect();
-        let counts = Counts::new(labels, &columns, &[1; 25], Vec::new()).unwrap();
+        let counts = Counts::hiding(&model.sizes(), n_hidden, urn.tokens());
         let problem = Problem::new(&model, &prior, &counts).unwrap();
         let layout = Layout::new(&problem).unwrap();
         let path = Path { rejuvenation: 1, ..Default::default() };

@@ -22,8 +22,7 @@ pub struct Genealogy {
     first: u32,
     /// The first ancestor of each slot.
     eves: Vec<u32>,
-    scratch: Vec<u32>,
-    /// Buffers to compose all maps in at once.
+    /// Buffers to compose maps in: one, or one for each map where threads compose them all at once.
     spare: Vec<Vec<u32>>,
     /// Maps that are not needed any more: their memory is.
     forgotten: Vec<Vec<u32>>,
@@ -39,7 +38,6 @@ impl Genealogy {
             maps: Vec::new(),
             first: 0,
             eves,
-            scratch: vec![0; n_slots],
             spare: Vec::new(),
             forgotten: Vec::new(),
             plan: Gather::default(),
@@ -65,19 +63,20 @@ impl Genealogy {
     /// A new generation: slot m descends from slot `ancestors[m]`.
     pub fn resample(&mut self, ancestors: &[u32], is_parallel: bool) {
         self.plan.set(ancestors);
+        let n_spare = if is_parallel { self.maps.len() + 1 } else { 1 };
+        while self.spare.len() < n_spare {
+            self.spare.push(vec![0; ancestors.len()]);
+        }
         let (plan, isa) = (&self.plan, self.isa);
+        let compose = |(map, spare): (&mut Vec<u32>, &mut Vec<u32>)| {
+            u32::gather(isa, plan, map.as_slice(), spare);
+            std::mem::swap(map, spare);
+        };
         if is_parallel {
-            self.spare.resize_with(self.maps.len() + 1, || vec![0; ancestors.len()]);
-            let compose = |(map, spare): (&mut Vec<u32>, &mut Vec<u32>)| {
-                u32::gather(isa, plan, map.as_slice(), spare);
-                std::mem::swap(map, spare);
-            };
             self.maps.par_iter_mut().chain([&mut self.eves]).zip(&mut self.spare).for_each(compose);
         } else {
-            for map in self.maps.iter_mut().chain([&mut self.eves]) {
-                u32::gather(isa, plan, map.as_slice(), &mut self.scratch);
-                std::mem::swap(map, &mut self.scratch);
-            }
+            let spare = &mut self.spare[0];
+            self.maps.iter_mut().chain([&mut self.eves]).for_each(|map| compose((map, spare)));
         }
         let mut map = self.forgotten.pop().unwrap_or_default();
         map.clear();

@@ -7,7 +7,7 @@
 use super::frame::Frame;
 use super::layout::Layout;
 use super::run::{Hands, Path, Run, Source};
-use crate::counts::{Counts, Labels};
+use crate::counts::Counts;
 use crate::engine::Problem;
 use crate::graph::{ModelSource, bind_without_data};
 use crate::prior::{Prior, PriorSettings, PriorSpec};
@@ -41,11 +41,7 @@ fn z_scores(model: &str, tables: &[(&str, Vec<Vec<f64>>)], n_hidden: usize, path
         // Tokens with equal seen values stand together, as the distinct records of the data do.
         let mut tokens = urn.tokens().to_vec();
         tokens.sort_by(|a, b| a[n_hidden..].cmp(&b[n_hidden..]));
-        let columns: Vec<Option<Vec<u32>>> = (0..model.n_nodes())
-            .map(|node| (node >= n_hidden).then(|| tokens.iter().map(|token| token[node]).collect()))
-            .collect();
-        let labels = model.nodes().iter().map(|node| Labels::Indexed { size: node.size, first: 0 }).collect();
-        let counts = Counts::new(labels, &columns, &vec![1; tokens.len()], Vec::new()).unwrap();
+        let counts = Counts::hiding(&model.sizes(), n_hidden, &tokens);
         let problem = Problem::new(&model, &prior, &counts).unwrap();
         let layout = Layout::new(&problem).unwrap();
         let frame = Frame::new(&layout, path, LANES, true, 1 << 30).unwrap();

@@ -75,7 +75,8 @@ pub struct Lanes<W> {
     /// Lines that were copied but not yet gathered from.
     copied: Vec<Unit>,
     copies: Copies<W>,
-    is_parallel: bool,
+    /// Whether threads share the shards out.
+    pub is_parallel: bool,
     isa: Isa,
 }
 

@@ -154,7 +154,7 @@ where
                 Ok(())
             };
             let result = match pool(team.n_threads) {
-                Some(pool) if is_one_by_one => pool.install(|| awake(|| missing.iter().try_for_each(one))),
+                Some(pool) if is_one_by_one => pool.install(|| missing.iter().try_for_each(one)),
                 Some(pool) => pool.install(|| missing.par_iter().try_for_each(one)),
                 None => missing.iter().try_for_each(one),
             };
@@ -216,27 +216,4 @@ fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
     }
     // A machine that cannot start threads still gets its answer.
     rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().ok()
-}
-
-/// Does something while the pool's other threads stay awake: what it hands them is over sooner than they would wake up.
-fn awake<R: Send>(f: impl FnOnce() -> R + Send) -> R {
-    struct Over<'f>(&'f AtomicBool);
-    impl Drop for Over<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-    let own_thread = rayon::current_thread_index();
-    let flag = AtomicBool::new(false);
-    let is_over = &flag;
-    rayon::scope(|scope| {
-        // Also when `f` panics, or the others would wait for ever.
-        let _over = Over(is_over);
-        scope.spawn_broadcast(move |_, context| {
-            while Some(context.index()) != own_thread && !is_over.load(Ordering::Relaxed) {
-                rayon::yield_now();
-            }
-        });
-        f()
-    })
 }

@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::simd::Isa;
 use crate::{Purpose, Seed};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a run does, all decided before it starts: nothing here may depend on the run's own particles.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +93,29 @@ pub struct Run<'r, W> {
     /// Buffers for resampling: all weights, and each slot's ancestor.
     weights: Vec<f64>,
     ancestors: Vec<u32>,
+}
+
+/// Does something while the pool's other threads stay awake: what it hands them is over sooner than they would wake up.
+fn awake<R>(f: impl FnOnce() -> R) -> R {
+    struct Over<'f>(&'f AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let own_thread = rayon::current_thread_index();
+    let flag = AtomicBool::new(false);
+    let is_over = &flag;
+    rayon::in_place_scope(|scope| {
+        // Also when `f` panics, or the others would wait for ever.
+        let _over = Over(is_over);
+        scope.spawn_broadcast(move |_, context| {
+            while Some(context.index()) != own_thread && !is_over.load(Ordering::Relaxed) {
+                rayon::yield_now();
+            }
+        });
+        f()
+    })
 }
 
 /// How many particles, and who does the work.
@@ -186,6 +210,10 @@ impl<'r, W: Word> Run<'r, W> {
     /// # Errors
     /// When `tick` says to stop.
     pub fn go(&mut self, tick: &dyn Fn(f64) -> Result<()>) -> Result<()> {
+        if self.lanes.is_parallel { awake(|| self.go_through(tick)) } else { self.go_through(tick) }
+    }
+
+    fn go_through(&mut self, tick: &dyn Fn(f64) -> Result<()>) -> Result<()> {
         let n_tokens = self.course.order.len();
         let is_cooled = self.path.start_scale != 1.0;
         let n_steps = if is_cooled { self.path.n_cooling.max(1) } else { 0 };
