@@ -1,9 +1,10 @@
-//! Numerics: 32-digit sums, products of many factors, numbers beyond the range of `f64`, random draws.
+//! Numerics: 32-digit sums, special functions, products of many factors, numbers beyond the range of `f64`, random draws.
 
 mod double;
 pub mod draw;
 mod product;
 mod scaled;
+pub mod special;
 
 pub use double::Double;
 pub use product::{LnProduct, TINY, ln_factorial, ln_rising};
