@@ -27,6 +27,8 @@ pub enum Purpose {
     Particles = 5,
     /// Ancestors of particles.
     Ancestors = 6,
+    /// Starts of sweeps.
+    Start = 7,
 }
 
 /// The generator behind every stream.

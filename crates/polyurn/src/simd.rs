@@ -91,6 +91,194 @@ fn avx512<J: Job>(job: J) {
     job.run();
 }
 
+/// Eight numbers that are handled together. What the compiler makes of arrays of eight is too often not a register: that
+/// cost a factor of two in the loops that need it (docs/benchmarks.md). Every operation rounds as its scalar twin does.
+pub trait Eight: Copy {
+    /// The same number eight times.
+    fn splat(value: f64) -> Self;
+    /// Eight neighbours.
+    fn load(from: &[f64; 8]) -> Self;
+    /// Writes them.
+    fn store(self, to: &mut [f64; 8]);
+    /// Sums.
+    fn add(self, other: Self) -> Self;
+    /// Products.
+    fn mul(self, other: Self) -> Self;
+    /// All eight: the halves are added, then the halves of that, then the two that are left.
+    fn sum(self) -> f64;
+}
+
+impl Eight for [f64; 8] {
+    #[inline(always)]
+    fn splat(value: f64) -> Self {
+        [value; 8]
+    }
+
+    #[inline(always)]
+    fn load(from: &[f64; 8]) -> Self {
+        *from
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f64; 8]) {
+        *to = self;
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] + other[lane])
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] * other[lane])
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f64 {
+        let four: [f64; 4] = std::array::from_fn(|lane| self[lane] + self[lane + 4]);
+        (four[0] + four[2]) + (four[1] + four[3])
+    }
+}
+
+/// A piece of work for [`Isa::run_eights`]; as for [`Job`], everything down to the innermost loop must be
+/// `#[inline(always)]`.
+pub trait EightJob {
+    /// Does the work with this kind of eight.
+    fn run<E: Eight>(self);
+}
+
+impl Isa {
+    /// Runs a job that says itself what stands in registers.
+    #[inline]
+    pub fn run_eights<J: EightJob>(self, job: J) {
+        match self.0 {
+            Level::Scalar => job.run::<[f64; 8]>(),
+            // SAFETY: a level above scalar is only made by `detect`, after asking the machine for these very features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { avx::eights_avx2(job) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { avx::eights_avx512(job) },
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx {
+    use super::{Eight, EightJob};
+    use std::arch::x86_64::{
+        __m256d, __m512d, _mm_add_pd, _mm_add_sd, _mm_cvtsd_f64, _mm_unpackhi_pd, _mm256_add_pd,
+        _mm256_castpd256_pd128, _mm256_extractf128_pd, _mm256_loadu_pd, _mm256_mul_pd, _mm256_set1_pd,
+        _mm256_storeu_pd, _mm512_add_pd, _mm512_castpd512_pd256, _mm512_extractf64x4_pd, _mm512_loadu_pd,
+        _mm512_mul_pd, _mm512_set1_pd, _mm512_storeu_pd,
+    };
+
+    /// Only ever made within [`eights_avx2`], so on machines that have AVX.
+    #[derive(Clone, Copy)]
+    struct Two(__m256d, __m256d);
+
+    /// Only ever made within [`eights_avx512`], so on machines that have AVX-512.
+    #[derive(Clone, Copy)]
+    struct One(__m512d);
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn eights_avx2<J: EightJob>(job: J) {
+        job.run::<Two>();
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn eights_avx512<J: EightJob>(job: J) {
+        job.run::<One>();
+    }
+
+    /// (first + third) + (second + fourth).
+    ///
+    /// # Safety
+    /// The machine must have AVX.
+    #[inline(always)]
+    unsafe fn sum_of_four(four: __m256d) -> f64 {
+        // SAFETY: the caller has checked for AVX.
+        unsafe {
+            let pairs = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+            _mm_cvtsd_f64(_mm_add_sd(pairs, _mm_unpackhi_pd(pairs, pairs)))
+        }
+    }
+
+    // SAFETY of all blocks below: AVX is there, see `Two`, and loads and stores stay within their eight numbers.
+    impl Eight for Two {
+        #[inline(always)]
+        fn splat(value: f64) -> Self {
+            let four = unsafe { _mm256_set1_pd(value) };
+            Two(four, four)
+        }
+
+        #[inline(always)]
+        fn load(from: &[f64; 8]) -> Self {
+            unsafe { Two(_mm256_loadu_pd(from[..4].as_ptr()), _mm256_loadu_pd(from[4..].as_ptr())) }
+        }
+
+        #[inline(always)]
+        fn store(self, to: &mut [f64; 8]) {
+            unsafe {
+                _mm256_storeu_pd(to[..4].as_mut_ptr(), self.0);
+                _mm256_storeu_pd(to[4..].as_mut_ptr(), self.1);
+            }
+        }
+
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            unsafe { Two(_mm256_add_pd(self.0, other.0), _mm256_add_pd(self.1, other.1)) }
+        }
+
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            unsafe { Two(_mm256_mul_pd(self.0, other.0), _mm256_mul_pd(self.1, other.1)) }
+        }
+
+        #[inline(always)]
+        fn sum(self) -> f64 {
+            unsafe { sum_of_four(_mm256_add_pd(self.0, self.1)) }
+        }
+    }
+
+    // SAFETY of all blocks below: AVX-512 is there, see `One`, and loads and stores stay within their eight numbers.
+    impl Eight for One {
+        #[inline(always)]
+        fn splat(value: f64) -> Self {
+            One(unsafe { _mm512_set1_pd(value) })
+        }
+
+        #[inline(always)]
+        fn load(from: &[f64; 8]) -> Self {
+            One(unsafe { _mm512_loadu_pd(from.as_ptr()) })
+        }
+
+        #[inline(always)]
+        fn store(self, to: &mut [f64; 8]) {
+            unsafe { _mm512_storeu_pd(to.as_mut_ptr(), self.0) }
+        }
+
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            One(unsafe { _mm512_add_pd(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            One(unsafe { _mm512_mul_pd(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn sum(self) -> f64 {
+            unsafe {
+                let (low, high) = (_mm512_castpd512_pd256(self.0), _mm512_extractf64x4_pd::<1>(self.0));
+                sum_of_four(_mm256_add_pd(low, high))
+            }
+        }
+    }
+}
+
 /// Elements that are gathered together.
 const GROUP: usize = 32;
 

@@ -86,6 +86,20 @@ pub enum Warning {
         /// Values that were asked for.
         asked: u64,
     },
+    /// The objective was still moving when the sweeps were used up.
+    NotConverged {
+        /// Sweeps that were done.
+        sweeps: u64,
+    },
+    /// Different starts reached objectives that differ by more than a nat.
+    StartsDisagree {
+        /// Best less worst.
+        spread: String,
+        /// Starts that reached the best to a tenth of a nat.
+        n_best: u64,
+        /// All starts.
+        starts: u64,
+    },
     /// No simulated urn hit the data.
     NoHits {
         /// Urns that were simulated.
@@ -164,6 +178,13 @@ impl fmt::Display for Warning {
                 "the time limit came before {} of {asked} values of a had an answer; left out: {}",
                 values.len(),
                 values.join(", ")
+            ),
+            Warning::NotConverged { sweeps } => {
+                write!(f, "still moving after {sweeps} sweeps; raise --max-iter, or --tol to be content with less")
+            }
+            Warning::StartsDisagree { spread, n_best, starts } => write!(
+                f,
+                "starts end up to {spread} nats apart, {n_best} of {starts} at the best; raise --restarts to search longer"
             ),
             Warning::NoHits { tries } => write!(
                 f,

@@ -10,7 +10,9 @@ mod kind;
 mod mixer;
 pub mod naive;
 mod problem;
+mod replicates;
 pub mod smc;
+pub mod sweeps;
 mod symmetry;
 mod tables;
 

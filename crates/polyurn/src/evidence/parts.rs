@@ -22,9 +22,12 @@ pub struct Evidence {
 
 /// ln T! less the sum of ln n! over distinct records.
 pub fn ln_arrangements(counts: &Counts) -> Double {
-    let factorials =
-        counts.blocks.iter().flat_map(|block| &block.counts).fold(Double::ZERO, |sum, &n| sum + ln_factorial(n));
-    ln_factorial(counts.n_tokens) - factorials
+    ln_factorial(counts.n_tokens) - ln_factorials(counts)
+}
+
+/// The sum of ln n! over distinct records.
+pub(crate) fn ln_factorials(counts: &Counts) -> Double {
+    counts.blocks.iter().flat_map(|block| &block.counts).fold(Double::ZERO, |sum, &n| sum + ln_factorial(n))
 }
 
 /// Adds the total and the arrangements to ln p(sequence). Sums are kept with 32 digits, since the parts may be 1e13 and

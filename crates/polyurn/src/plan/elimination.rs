@@ -102,6 +102,11 @@ impl Elimination {
         self.buckets.iter().map(|bucket| bucket.scope.len()).max().map_or(0, |largest| largest - 1)
     }
 
+    /// The bucket that a node's family multiplies into, if an unseen node is in it.
+    pub fn bucket_of(&self, node: NodeIndex) -> Option<usize> {
+        self.touch(node).map(|touch| touch.bucket)
+    }
+
     pub(super) fn touch(&self, node: NodeIndex) -> Option<&Touch> {
         self.touches[node.ix()].as_ref()
     }

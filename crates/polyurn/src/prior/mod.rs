@@ -9,7 +9,7 @@ mod spec;
 mod total;
 
 pub use build::{Prior, PriorSettings, TiedPrior};
-pub(crate) use pseudo::decode;
-pub use pseudo::{PseudoCount, PseudoCounts};
+pub use pseudo::{ProductTerm, PseudoCount, PseudoCounts};
+pub(crate) use pseudo::{decode, row_number};
 pub use spec::PriorSpec;
 pub use total::GammaTotal;

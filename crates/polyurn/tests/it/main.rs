@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod cases;
+mod em;
 mod enumeration;
 mod exact_reach;
 mod independent_reference;
@@ -20,4 +21,6 @@ mod smc_posterior;
 mod smc_support;
 mod smc_unbiased;
 mod support;
+mod sweeps_reference;
 mod urn_and_simulate;
+mod vb;

@@ -29,7 +29,6 @@ mod order;
 mod posterior;
 mod prepared;
 mod reallocate;
-mod replicates;
 mod resample;
 mod run;
 mod speed;
@@ -49,6 +48,7 @@ pub use tune::{Crew, Wish};
 pub(super) use layout::Layout;
 
 use super::mixer::Mixer;
+use super::replicates::{PilotPlace, Stage, Team, Turn, replicates};
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
@@ -58,7 +58,6 @@ use crate::warning::Warning;
 use class::Pseudo;
 use frame::Frame;
 use posterior::{RunPosterior, Sheet};
-use replicates::{PilotPlace, Stage, Team, Turn, replicates};
 use run::{Hands, Run, Source};
 use std::time::{Duration, Instant};
 use word::Word;
@@ -161,7 +160,7 @@ impl Prepared<'_, '_> {
         // What is certain need not be repeated.
         let n_runs = if is_certain { 1 } else { smc.runs };
         let fingerprint = self.fingerprint(seed);
-        let done = replicates(n_runs, Stage::Main { fingerprint }, self.team, control, |turn, tick| {
+        let done = replicates(n_runs, Stage::Main { name: "smc", fingerprint }, self.team, control, |turn, tick| {
             with_word!(self.one_run(seed, turn, tick))
         })?;
         let n_finished = done.finished.len() as u64;
@@ -174,10 +173,16 @@ impl Prepared<'_, '_> {
 
     /// Runs with these numbers, without checkpoints: somebody else's may be waiting.
     fn pilot(&self, first: u64, place: PilotPlace, seed: Seed, control: &mut Control<'_>) -> Result<Vec<RunResult>> {
-        let done = replicates(self.smc.runs, Stage::Pilot(place), self.team, control, |turn, tick| {
-            let turn = Turn { replicate: first + turn.replicate, ..turn };
-            with_word!(self.one_run(seed, turn, tick))
-        })?;
+        let done = replicates(
+            self.smc.runs,
+            Stage::Pilot { name: "smc, pilots", place },
+            self.team,
+            control,
+            |turn, tick| {
+                let turn = Turn { replicate: first + turn.replicate, ..turn };
+                with_word!(self.one_run(seed, turn, tick))
+            },
+        )?;
         Ok(done.finished)
     }
 
@@ -207,9 +212,10 @@ impl Prepared<'_, '_> {
         let mut mix = Mixer(self.fingerprint(seed));
         mix.word(1);
         let n_runs = if self.layout.records.len() == 0 { 1 } else { self.smc.runs };
-        let done = replicates(n_runs, Stage::Main { fingerprint: mix.0 }, self.team, control, |turn, tick| {
-            with_word!(self.one_posterior(&sheet, seed, turn, tick))
-        })?;
+        let done =
+            replicates(n_runs, Stage::Main { name: "smc", fingerprint: mix.0 }, self.team, control, |turn, tick| {
+                with_word!(self.one_posterior(&sheet, seed, turn, tick))
+            })?;
         if done.finished.iter().all(|run| run.result.ln_p_sequence == f64::NEG_INFINITY) {
             return Err(Error::Setting(
                 "the data cannot occur under this model and prior, so there is no posterior".into(),
@@ -250,7 +256,7 @@ impl Prepared<'_, '_> {
     ) -> Result<UnknownRuns> {
         let mut mix = Mixer(self.fingerprint(seed));
         mix.word(range);
-        let stage = Stage::Main { fingerprint: mix.0 };
+        let stage = Stage::Main { name: "smc", fingerprint: mix.0 };
         let done = replicates(self.smc.runs, stage, self.team, control, |turn, tick| {
             with_word!(self.one_unknown_run(wants_more(), seed, turn, tick))
         })?;

@@ -37,30 +37,39 @@ pub struct PilotPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// To choose settings: short, and never in a checkpoint.
-    Pilot(PilotPlace),
-    /// To answer. The fingerprint tells whose checkpoint is whose.
-    Main { fingerprint: u64 },
+    Pilot {
+        /// What people are shown.
+        name: &'static str,
+        /// Which of several.
+        place: PilotPlace,
+    },
+    /// To answer.
+    Main {
+        /// What people are shown.
+        name: &'static str,
+        /// Tells whose checkpoint is whose.
+        fingerprint: u64,
+    },
 }
 
 impl Stage {
     fn fingerprint(self) -> u64 {
         match self {
-            Stage::Pilot(_) => 0,
-            Stage::Main { fingerprint } => fingerprint,
+            Stage::Pilot { .. } => 0,
+            Stage::Main { fingerprint, .. } => fingerprint,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Stage::Pilot(_) => "smc, pilots",
-            Stage::Main { .. } => "smc",
+            Stage::Pilot { name, .. } | Stage::Main { name, .. } => name,
         }
     }
 
     /// Share of the whole stage when this share of the runs is done.
     fn progress(self, share: f64) -> f64 {
         match self {
-            Stage::Pilot(place) => (place.ix as f64 + share) / place.n as f64,
+            Stage::Pilot { place, .. } => (place.ix as f64 + share) / place.n as f64,
             Stage::Main { .. } => share,
         }
     }
@@ -109,7 +118,7 @@ where
     let is_main = matches!(stage, Stage::Main { .. });
     let saved = match stage {
         Stage::Main { .. } => control.load_checkpoint()?,
-        Stage::Pilot(_) => None,
+        Stage::Pilot { .. } => None,
     };
     let mut done: Vec<(u64, R)> = match saved {
         None => Vec::new(),
@@ -209,11 +218,8 @@ where
     Ok(Replicates { finished: done.into_iter().map(|(_, result)| result).collect(), is_cut })
 }
 
-/// Threads of a job; none are started for one.
+/// Threads of a job; also one alone has a pool, or what it shares out would go to all threads of the machine.
 fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
-    if n_threads <= 1 {
-        return None;
-    }
     // A machine that cannot start threads still gets its answer.
-    rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().ok()
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads.max(1)).build().ok()
 }

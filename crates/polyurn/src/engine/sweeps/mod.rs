@@ -1,0 +1,24 @@
+//! Engines that go through all records again and again: variational Bayes, EM, and the two that look for one best
+//! allocation.
+//!
+//! They share the cells that records use, the way through the records, and the control of restarts. Work per sweep follows
+//! distinct records times hidden states; no sweep depends on the size of the tensor or of the counts.
+
+mod arrangement;
+mod cells;
+mod dirichlet;
+mod em;
+mod layout;
+mod messages;
+mod mixture;
+mod numbers;
+mod pass;
+mod restarts;
+mod start;
+mod tables;
+mod vb;
+
+pub use em::{Em, EmFit, Mode, Turns};
+pub use restarts::{Climb, Climbs};
+pub use start::StartTables;
+pub use vb::{Vb, VbFit};

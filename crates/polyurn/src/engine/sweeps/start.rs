@@ -1,0 +1,95 @@
+//! Where sweeps start from.
+
+use super::dirichlet::add_rows;
+use super::layout::Layout;
+use super::numbers::Numbers;
+use crate::error::{Error, Result};
+use crate::graph::Model;
+use crate::math::draw;
+use crate::prior::row_number;
+use crate::{Purpose, Seed};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Tables given by the user: for each node one row for each parent configuration (parents in node order, last fastest), one
+/// entry for each child value. A tied table stands once, under one member's name.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartTables {
+    /// Node name to rows.
+    pub tables: BTreeMap<String, Vec<Vec<f64>>>,
+}
+
+impl StartTables {
+    /// Every row divided by its sum; rows of zeros stay as they are.
+    pub fn normalised(&self) -> Self {
+        let mut normalised = self.clone();
+        for row in normalised.tables.values_mut().flatten() {
+            let sum: f64 = row.iter().sum();
+            if sum > 0.0 {
+                row.iter_mut().for_each(|cell| *cell /= sum);
+            }
+        }
+        normalised
+    }
+}
+
+/// Divides the weights by the sums of their rows; what is not stored is taken to be zero.
+pub fn normalise(layout: &Layout, weights: &mut [f64]) {
+    let mut rows = vec![0.0; layout.n_rows];
+    for table in &layout.tables {
+        add_rows(table, weights, &mut rows);
+        let rows = &rows[table.rows()];
+        let blocks = weights[table.cells()].chunks_exact_mut(table.shape.interior);
+        for (cells, &first) in blocks.zip(&table.row_of_block) {
+            let row = |in_block: usize| rows[first as usize + table.row_in_block(in_block)];
+            cells.iter_mut().enumerate().for_each(|(in_block, cell)| *cell /= row(in_block));
+        }
+    }
+}
+
+/// Weights of all cells, drawn independently: each an exponential variable, so that hidden values differ from the start.
+pub fn random(layout: &Layout, seed: Seed, restart: u64) -> Numbers {
+    let mut rng = seed.stream(Purpose::Start, restart, 0, 0);
+    let mut weights = Numbers::zeros(layout.n_cells);
+    weights.fill_with(|| -draw::open_unit(&mut rng).ln());
+    weights
+}
+
+/// Weights of all cells as given. Tables of which every use is seen need not be there.
+///
+/// # Errors
+/// When a table is missing, has another shape, or an entry that is no nonnegative number; when a name is unknown.
+pub fn given(layout: &Layout, model: &Model, start: &StartTables) -> Result<Numbers> {
+    if let Some(name) = start.tables.keys().find(|name| model.find(name).is_none()) {
+        return Err(Error::Setting(format!("the start has a table for `{name}`, but the model has no such node")));
+    }
+    let mut weights = Numbers::zeros(layout.n_cells);
+    for table in &layout.tables {
+        let spec = &model.tables()[table.table.ix()];
+        let found = spec.members.iter().find_map(|&member| start.tables.get_key_value(&model.node(member).name));
+        let Some((name, rows)) = found else {
+            return Err(Error::Setting(format!("the start has no table for `{}`", model.table_name(table.table))));
+        };
+        let is_shape =
+            rows.len() as f64 == spec.n_rows() && rows.iter().all(|row| row.len() == spec.child_size as usize);
+        if !is_shape {
+            return Err(Error::Setting(format!(
+                "the start's table for `{name}` must have {} rows of {} values",
+                spec.n_rows(),
+                spec.child_size
+            )));
+        }
+        if let Some(odd) = rows.iter().flatten().find(|value| !(**value >= 0.0 && value.is_finite())) {
+            return Err(Error::Setting(format!(
+                "the start's table for `{name}` has the entry {odd}; entries must be numbers from 0 on"
+            )));
+        }
+        for cell in 0..table.n_cells() {
+            let values = table.values(cell);
+            let (child, parents) = values.split_last().expect("a family has a child");
+            weights[table.first_cell + cell] = rows[row_number(parents, &spec.parent_sizes)][*child as usize];
+        }
+    }
+    Ok(weights)
+}

@@ -1,0 +1,231 @@
+//! Variational Bayes: coordinate ascent on a lower bound of the evidence.
+//!
+//! The allocation and the tables are taken as independent (theory.md, section 10; the paper's appendix). A sweep finds the
+//! expected counts under the present expected logarithms of the tables, the Dirichlet rows that go with them, the bound for
+//! that pair, and new expected logarithms.
+
+use super::arrangement::Arrangement;
+use super::dirichlet::{add_rows, expected_logs, ln_constants};
+use super::layout::Layout;
+use super::messages::Weights;
+use super::numbers::Numbers;
+use super::pass::{Tally, Wanted, Work, expect};
+use super::restarts::{Climb, Climbed, Climbs};
+use super::start::{self, StartTables};
+use super::tables::dirichlet_means;
+use crate::Seed;
+use crate::control::Control;
+use crate::engine::Problem;
+use crate::engine::tables::TableMeans;
+use crate::error::Result;
+use crate::evidence::ln_factorials;
+use crate::math::{Double, special};
+use crate::prior::GammaTotal;
+use crate::simd::{Isa, Job};
+
+/// The total's part in a problem with unknown cells.
+#[derive(Debug, Clone, Copy)]
+pub struct UnknownCells {
+    total: GammaTotal,
+    n_seen: f64,
+    /// ln of the factorials of the seen counts.
+    ln_factorials: f64,
+}
+
+impl UnknownCells {
+    /// For a problem with unknown cells.
+    pub fn of(problem: &Problem<'_>) -> Result<Option<Self>> {
+        if problem.counts.unknown.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(UnknownCells {
+            total: problem.prior.total(None)?,
+            n_seen: problem.counts.n_tokens as f64,
+            ln_factorials: ln_factorials(problem.counts).value(),
+        }))
+    }
+
+    /// Expected logarithm of the intensity when this many tokens are expected in unknown cells.
+    fn ln_intensity(&self, unknown: f64) -> f64 {
+        special::digamma(self.total.shape + self.n_seen + unknown) - self.total.rate.ln_1p()
+    }
+
+    /// What the total, the factorials and the unknown cells add to the bound.
+    fn bound(&self, unknown: f64, ln_intensity: f64) -> f64 {
+        let GammaTotal { shape, rate } = self.total;
+        let n = self.n_seen + unknown;
+        special::ln_rising_real(shape, n) + shape * rate.ln() - (shape + n) * rate.ln_1p() - self.ln_factorials
+            + unknown
+            - unknown * ln_intensity
+    }
+}
+
+/// A bound under way.
+#[derive(Debug)]
+pub struct Ascent<'l> {
+    layout: &'l Layout,
+    arrangements: &'l [Arrangement],
+    isa: Isa,
+    unknown: Option<UnknownCells>,
+    /// Expected tokens in unknown cells.
+    pub n_unknown: f64,
+    /// Expected counts of all cells.
+    pub counts: Numbers,
+    /// Their sums over rows.
+    pub rows: Vec<f64>,
+    /// Expected logarithms of the tables, and their exponentials.
+    pub logs: Vec<f64>,
+    pub weights: Numbers,
+    row_psi: Vec<f64>,
+    work: Work,
+}
+
+impl<'l> Ascent<'l> {
+    /// Starts from weights standing for the exponentials of expected logarithms.
+    pub fn new(
+        layout: &'l Layout,
+        arrangements: &'l [Arrangement],
+        unknown: Option<UnknownCells>,
+        weights: Numbers,
+        isa: Isa,
+    ) -> Self {
+        Ascent {
+            layout,
+            arrangements,
+            isa,
+            unknown,
+            n_unknown: 0.0,
+            counts: Numbers::zeros(layout.n_cells),
+            rows: vec![0.0; layout.n_rows],
+            logs: weights.iter().map(|weight| weight.ln()).collect(),
+            weights,
+            row_psi: Vec::new(),
+            work: Work::default(),
+        }
+    }
+
+    /// One sweep; the bound on ln p(sequence), or with unknown cells on ln p(data).
+    pub fn sweep(&mut self) -> Double {
+        let ln_intensity = self.unknown.map_or(0.0, |unknown| unknown.ln_intensity(self.n_unknown));
+        let weights = Weights { values: &self.weights, logs: Some(&self.logs) };
+        let wanted = Wanted { logs: true, intensity: ln_intensity.exp() };
+        self.counts.fill(0.0);
+        let Tally { ln_weight, unknown } =
+            expect(self.layout, self.arrangements, weights, wanted, self.isa, &mut self.work, &mut self.counts);
+        let mut cross = 0.0;
+        self.isa.run(Cross { counts: &self.counts, logs: &self.logs, sum: &mut cross });
+        self.n_unknown = unknown;
+        if let Some(fixed) = &self.layout.fixed {
+            self.counts.iter_mut().zip(fixed).for_each(|(count, fixed)| *count += fixed);
+        }
+        for table in &self.layout.tables {
+            add_rows(table, &self.counts, &mut self.rows);
+        }
+        let mut bound = self.layout.closed_form
+            + ln_constants(self.layout, &self.counts, &self.rows, self.isa)
+            + (Double::from(ln_weight) - Double::from(cross));
+        if let Some(cells) = &self.unknown {
+            bound = bound + Double::from(cells.bound(unknown, ln_intensity));
+        }
+        expected_logs(
+            self.layout,
+            &self.counts,
+            &self.rows,
+            self.isa,
+            &mut self.row_psi,
+            &mut self.logs,
+            &mut self.weights,
+        );
+        bound
+    }
+}
+
+/// The engine.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Vb {
+    /// How to climb.
+    pub climb: Climb,
+    /// Where to start from instead of drawing; then there is one start.
+    pub start: Option<StartTables>,
+}
+
+/// What it found.
+#[derive(Debug)]
+pub struct VbFit {
+    /// The bound on ln p(sequence); with unknown cells on ln p(data).
+    pub bound: Double,
+    /// The bounds of all starts and of all sweeps of the best one.
+    pub climbs: Climbs,
+    /// Expected tokens in unknown cells.
+    pub n_unknown: Option<f64>,
+    layout: Layout,
+    counts: Vec<f64>,
+}
+
+impl VbFit {
+    /// Means and spreads of all tables, for the problem that was fitted.
+    pub fn tables(&self, problem: &Problem<'_>) -> Vec<TableMeans> {
+        dirichlet_means(problem, &self.layout, &self.counts)
+    }
+}
+
+impl Vb {
+    /// Climbs from all starts.
+    ///
+    /// # Errors
+    /// When cancelled, when the time is up before the first sweep, when the start does not fit the model, or when the tables
+    /// have too many cells.
+    pub fn fit(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<VbFit> {
+        let layout = Layout::new(problem)?;
+        let wanted = vec![true; layout.tables.len()];
+        let arrangements: Vec<Arrangement> =
+            (0..layout.groups.len()).map(|group| Arrangement::new(&layout, group, &wanted, None)).collect();
+        let unknown = UnknownCells::of(problem)?;
+        let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
+        let fingerprint = self.climb.fingerprint("vb", &layout, &arrangements, seed);
+        let ascent = |restart: u64| {
+            let weights = given.clone().unwrap_or_else(|| start::random(&layout, seed, restart));
+            Ascent::new(&layout, &arrangements, unknown, weights, self.climb.isa)
+        };
+        let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
+        let (climbs, mut counts) = climb.climb_from_all("vb", fingerprint, control, |restart, tick| {
+            let mut ascent = ascent(restart);
+            let (trace, converged) = climb.climb(|| ascent.sweep().value(), tick)?;
+            let mut state = ascent.counts.to_vec();
+            state.push(ascent.n_unknown);
+            Ok(Climbed { trace, converged, state })
+        })?;
+        let n_unknown = counts.pop().expect("the unknown tokens stand last");
+        Ok(VbFit {
+            bound: Double::from(climbs.trace.last().copied().unwrap_or(f64::NEG_INFINITY)),
+            n_unknown: unknown.map(|_| n_unknown),
+            climbs,
+            layout,
+            counts,
+        })
+    }
+}
+
+/// The sum of counts times logarithms; what has no count adds nothing, whatever its logarithm.
+struct Cross<'a> {
+    counts: &'a [f64],
+    logs: &'a [f64],
+    sum: &'a mut f64,
+}
+
+impl Job for Cross<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let mut sums = [0.0; 8];
+        let term = |count: f64, log: f64| if count > 0.0 { count * log } else { 0.0 };
+        let (counts, logs) = (self.counts.chunks_exact(8), self.logs.chunks_exact(8));
+        let rest = counts.remainder().iter().zip(logs.remainder());
+        for (counts, logs) in counts.clone().zip(logs.clone()) {
+            for lane in 0..8 {
+                sums[lane] += term(counts[lane], logs[lane]);
+            }
+        }
+        sums.iter_mut().zip(rest).for_each(|(sum, (&count, &log))| *sum += term(count, log));
+        *self.sum = sums.iter().sum();
+    }
+}

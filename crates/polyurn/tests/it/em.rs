@@ -1,0 +1,179 @@
+//! EM against multiplicative updates written out, against a slow reference, and against its own promises.
+
+use crate::support::{Dag, Random, Rows, assert_relative, bound, csv, settings, tables, with_problem};
+use crate::sweeps_reference::Reference;
+use polyurn::Seed;
+use polyurn::control::Control;
+use polyurn::engine::Problem;
+use polyurn::engine::sweeps::{Climb, Em, EmFit, Mode, StartTables, Turns};
+use polyurn::prior::PriorSettings;
+use std::collections::BTreeMap;
+
+fn climb(restarts: u64, max_iter: u64) -> Climb {
+    Climb { restarts, max_iter, tol: 0.0, ..Default::default() }
+}
+
+fn fit(problem: &Problem<'_>, em: &Em) -> EmFit {
+    em.fit(problem, Seed(5), &mut Control::default()).unwrap()
+}
+
+/// Rows of random numbers that add up to one.
+fn rows(rng: &mut Random, n_rows: usize, n: usize) -> Vec<Vec<f64>> {
+    let row = |_| {
+        let weights = rng.weights(n);
+        let sum: f64 = weights.iter().sum();
+        weights.iter().map(|weight| weight / sum).collect()
+    };
+    (0..n_rows).map(row).collect()
+}
+
+#[test]
+fn matrices_are_updated_as_by_multiplicative_updates() {
+    // The rules of Lee and Seung for the generalised Kullback-Leibler divergence, first W, then H.
+    const SIZES: (usize, usize, usize) = (7, 5, 3);
+    let mut rng = Random::new(3);
+    let (n_rows, n_columns, n_hidden) = SIZES;
+    let x: Vec<Vec<f64>> = (0..n_rows).map(|_| (0..n_columns).map(|_| rng.between(0, 9) as f64).collect()).collect();
+    let total: f64 = x.iter().flatten().sum();
+    let hidden = rows(&mut rng, 1, n_hidden);
+    let (of_row, of_column) = (rows(&mut rng, n_hidden, n_rows), rows(&mut rng, n_hidden, n_columns));
+    let mut w: Vec<Vec<f64>> =
+        (0..n_rows).map(|i| (0..n_hidden).map(|k| total * hidden[0][k] * of_row[k][i]).collect()).collect();
+    let mut h = of_column.clone();
+    let product =
+        |w: &[Vec<f64>], h: &[Vec<f64>], i: usize, j: usize| -> f64 { (0..n_hidden).map(|k| w[i][k] * h[k][j]).sum() };
+    let mut text = String::from("row,column,count\n");
+    for (i, row) in x.iter().enumerate() {
+        row.iter().enumerate().for_each(|(j, count)| text += &format!("{i},{j},{count}\n"));
+    }
+    let start = StartTables {
+        tables: BTreeMap::from([("k".into(), hidden), ("row".into(), of_row), ("column".into(), of_column)]),
+    };
+    let model = format!("k[{n_hidden}] -> row[{n_rows}] column[{n_columns}]");
+    let em = Em { climb: climb(1, 25), start: Some(start), ..Default::default() };
+    let found = with_problem(&bound(&model, &csv(&text)), &settings(1.0), |problem| fit(problem, &em));
+    for sweep in 0..25 {
+        let old = w.clone();
+        for i in 0..n_rows {
+            for k in 0..n_hidden {
+                let up: f64 = (0..n_columns).map(|j| x[i][j] * h[k][j] / product(&old, &h, i, j)).sum();
+                w[i][k] *= up / h[k].iter().sum::<f64>();
+            }
+        }
+        let old = h.clone();
+        for k in 0..n_hidden {
+            for j in 0..n_columns {
+                let up: f64 = (0..n_rows).map(|i| x[i][j] * w[i][k] / product(&w, &old, i, j)).sum();
+                h[k][j] *= up / (0..n_rows).map(|i| w[i][k]).sum::<f64>();
+            }
+        }
+        let mut ln_likelihood = 0.0;
+        for i in 0..n_rows {
+            for j in 0..n_columns {
+                if x[i][j] > 0.0 {
+                    ln_likelihood += x[i][j] * (product(&w, &h, i, j) / total).ln();
+                }
+            }
+        }
+        assert_relative(&format!("sweep {sweep}"), found.climbs.trace[sweep], ln_likelihood, 1e-12);
+    }
+    assert_relative("the last", found.ln_likelihood, found.climbs.trace[24], 1e-14);
+}
+
+#[test]
+fn steps_together_are_those_of_a_slow_reference_in_random_models() {
+    let mut rng = Random::new(37);
+    let mut n_tied = 0;
+    for round in 0..90 {
+        let n_nodes = rng.between(2, 5);
+        let mut dag = Dag::random(&mut rng, n_nodes, (2, 4), 0.5);
+        n_tied += usize::from(round % 2 == 0 && dag.tie_some(&mut rng));
+        let columns: Vec<usize> = (0..dag.n_nodes()).filter(|_| rng.chance(0.6)).collect();
+        let columns = if columns.is_empty() { vec![0] } else { columns };
+        let rows = Rows::random(&mut rng, &dag, columns, 6, 19, if round % 3 == 0 { 0.3 } else { 0.0 });
+        let mut pseudo = dag.random_tables(&mut rng);
+        let mode = [Mode::Likelihood, Mode::Softmax, Mode::Density][round % 3];
+        if mode == Mode::Density {
+            pseudo.values_mut().flatten().flatten().for_each(|cell| *cell += 1.0);
+        }
+        let start = StartTables { tables: dag.random_tables(&mut rng) };
+        with_problem(&rows.bind(&dag), &tables(pseudo), |problem| {
+            let added = |pseudo: f64| match mode {
+                Mode::Likelihood => 0.0,
+                Mode::Softmax => pseudo,
+                Mode::Density => pseudo - 1.0,
+            };
+            let mut reference = Reference::new(problem, &start.normalised());
+            for n_steps in 1..4 {
+                reference.em_step(added);
+                let em = Em { climb: climb(1, n_steps), mode, turns: Turns::Together, start: Some(start.clone()) };
+                let found = fit(problem, &em);
+                let want = reference.expect().ln_likelihood;
+                assert_relative(&format!("{} {mode:?} {n_steps}", dag.text()), found.ln_likelihood, want, 1e-10);
+            }
+        });
+    }
+    assert!(n_tied > 5, "{n_tied}");
+}
+
+#[test]
+fn objectives_never_fall_in_any_mode_whichever_tables_are_set() {
+    let mut rng = Random::new(11);
+    for round in 0..40 {
+        let n_nodes = rng.between(3, 5);
+        let mut dag = Dag::random(&mut rng, n_nodes, (2, 4), 0.5);
+        if round % 2 == 0 {
+            dag.tie_some(&mut rng);
+        }
+        let columns: Vec<usize> = (0..dag.n_nodes()).filter(|_| rng.chance(0.6)).collect();
+        let columns = if columns.is_empty() { vec![0] } else { columns };
+        let rows = Rows::random(&mut rng, &dag, columns, 8, 30, 0.2);
+        let mut pseudo = dag.random_tables(&mut rng);
+        pseudo.values_mut().flatten().flatten().for_each(|cell| *cell += 1.0);
+        with_problem(&rows.bind(&dag), &tables(pseudo), |problem| {
+            for mode in [Mode::Likelihood, Mode::Softmax, Mode::Density] {
+                for turns in [Turns::Cycle, Turns::Together] {
+                    let found = fit(problem, &Em { climb: climb(1, 15), mode, turns, start: None });
+                    for pair in found.climbs.trace.windows(2) {
+                        let slack = 1e-12 * pair[0].abs() + 1e-12;
+                        assert!(pair[1] >= pair[0] - slack, "{} {mode:?} {turns:?}: {pair:?}", dag.text());
+                    }
+                    for row in found.tables(problem).iter().flat_map(|table| &table.rows) {
+                        let sum: f64 = row.cells.iter().map(|cell| cell.mean).sum();
+                        assert!((sum - 1.0).abs() < 1e-12 || sum == 0.0, "{} {mode:?}: {row:?}", dag.text());
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn unknown_cells_are_filled_in_and_the_objective_never_falls() {
+    let data = csv("i,j,count\n0,0,3\n0,1,?\n1,0,4\n1,1,8\n");
+    let prior = PriorSettings { a: Some(8.0), rate: Some(0.2), ..Default::default() };
+    for model in ["k[1] -> i j", "i -> k[2] -> j"] {
+        with_problem(&bound(model, &data), &prior, |problem| {
+            for mode in [Mode::Likelihood, Mode::Softmax] {
+                let found = fit(problem, &Em { climb: climb(1, 400), mode, ..Default::default() });
+                for pair in found.climbs.trace.windows(2) {
+                    assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{model} {mode:?}: {pair:?}");
+                }
+                // With independent rows and columns the odds are the same in both rows: the cell holds 3 * 8 / 4.
+                if model.starts_with("k[1]") && mode == Mode::Likelihood {
+                    assert_relative("unknown", found.n_unknown.unwrap(), 6.0, 1e-9);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn the_density_needs_pseudo_counts_of_one() {
+    let data = csv("i,j,count\n0,0,3\n1,1,4\n");
+    with_problem(&bound("k[2] -> i j", &data), &settings(1.0), |problem| {
+        let em = Em { mode: Mode::Density, ..Default::default() };
+        let error = em.fit(problem, Seed(1), &mut Control::default()).unwrap_err().to_string();
+        assert!(error.contains("below 1") && error.contains("softmax"), "{error}");
+    });
+}

@@ -1,0 +1,186 @@
+//! Variational Bayes against the cases, against a slow reference, and against the exact evidence.
+
+use crate::cases::{cases, number, with_problem as with_case};
+use crate::support::{Dag, Random, Rows, assert_relative, bound, csv, is_affordable, settings, tables, with_problem};
+use crate::sweeps_reference::Reference;
+use polyurn::Seed;
+use polyurn::control::Control;
+use polyurn::engine::Problem;
+use polyurn::engine::exact::{Exact, TotalsRange};
+use polyurn::engine::sweeps::{Climb, StartTables, Vb, VbFit};
+use polyurn::evidence::{evidence, totals};
+use polyurn::math::log_sum_exp;
+use polyurn::prior::PriorSettings;
+use polyurn::simd::Isa;
+use std::collections::BTreeMap;
+
+fn climb(restarts: u64, max_iter: u64) -> Climb {
+    Climb { restarts, max_iter, tol: 0.0, ..Default::default() }
+}
+
+fn fit(problem: &Problem<'_>, vb: &Vb) -> VbFit {
+    vb.fit(problem, Seed(5), &mut Control::default()).unwrap()
+}
+
+#[test]
+fn bounds_are_those_of_the_cases_after_every_number_of_sweeps() {
+    let mut n_checked = 0;
+    for case in cases().into_iter().filter(|case| case.get("vb").is_some()) {
+        let start: BTreeMap<String, Vec<Vec<f64>>> = serde_json::from_value(case["vb"]["start"].clone()).unwrap();
+        let sweeps = case["vb"]["sweeps"].as_array().unwrap();
+        for (sweeps, want) in sweeps.iter().zip(case["exact"]["elbo"].as_array().unwrap()) {
+            let start = Some(StartTables { tables: start.clone() });
+            let found = with_case(&case, false, |problem| {
+                let fit = fit(problem, &Vb { climb: climb(1, sweeps.as_u64().unwrap()), start });
+                evidence(problem, fit.bound).unwrap().log_marginal
+            });
+            assert_relative(&format!("{} after {sweeps}", case["name"]), found, number(want), 1e-9);
+            n_checked += 1;
+        }
+    }
+    assert_eq!(n_checked, 12);
+}
+
+#[test]
+fn bounds_never_fall_and_never_exceed_the_exact_value() {
+    for case in cases() {
+        let exact = number(&case["exact"]["log_p_sequence"]);
+        let found = with_case(&case, false, |problem| fit(problem, &Vb { climb: climb(2, 40), start: None }));
+        let trace = &found.climbs.trace;
+        assert!(found.bound.value() <= exact + 1e-10 * exact.abs(), "{}: {:?} {exact}", case["name"], found.bound);
+        for pair in trace.windows(2) {
+            assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{}: {} {}", case["name"], pair[0], pair[1]);
+        }
+    }
+}
+
+#[test]
+fn one_hidden_value_gives_the_closed_form() {
+    let data = csv("i,j,count\na,x,3\na,y,1\nb,x,7\nc,z,2\n");
+    for model in ["i -> k[1] -> j", "k[1] -> i j", "k[1] -> i j; i -> j", "i -> k[1] -> l[1] -> j"] {
+        with_problem(&bound(model, &data), &settings(0.7), |problem| {
+            let exact = Exact::default().ln_p_sequence(problem, &mut Control::default()).unwrap();
+            let found = fit(problem, &Vb { climb: climb(1, 3), start: None });
+            assert_relative(model, found.bound.value(), exact.ln_p_sequence.value(), 1e-10);
+        });
+    }
+}
+
+#[test]
+fn sweeps_are_those_of_a_slow_reference_in_random_models() {
+    let mut rng = Random::new(91);
+    let (mut n_mixtures, mut n_tied, mut n_exact) = (0, 0, 0);
+    for round in 0..120 {
+        let n_nodes = rng.between(2, 5);
+        let mut dag = Dag::random(&mut rng, n_nodes, (2, 4), 0.5);
+        n_tied += usize::from(round % 3 == 0 && dag.tie_some(&mut rng));
+        let columns: Vec<usize> = (0..dag.n_nodes()).filter(|_| rng.chance(0.6)).collect();
+        let columns = if columns.is_empty() { vec![0] } else { columns };
+        let missing = if round % 2 == 0 { 0.0 } else { 0.3 };
+        let rows = Rows::random(&mut rng, &dag, columns, 5, 17, missing);
+        let prior = tables(dag.random_tables(&mut rng));
+        let start = StartTables { tables: dag.random_tables(&mut rng) };
+        let binding = rows.bind(&dag);
+        let has_exact = is_affordable(&binding, &prior, 1e6);
+        with_problem(&binding, &prior, |problem| {
+            n_mixtures += usize::from(problem.plan.patterns().iter().any(|pattern| pattern.unseen.len() == 1));
+            let mut reference = Reference::new(problem, &start);
+            let want: Vec<f64> = (0..6).map(|_| reference.vb_sweep()).collect();
+            let found = fit(problem, &Vb { climb: climb(1, 6), start: Some(start.clone()) });
+            let exact = has_exact.then(|| Exact::default().ln_p_sequence(problem, &mut Control::default()).unwrap());
+            for (sweep, (found, want)) in found.climbs.trace.iter().zip(&want).enumerate() {
+                assert_relative(&format!("{} sweep {sweep}", dag.text()), *found, *want, 1e-11);
+                if let Some(exact) = &exact {
+                    n_exact += 1;
+                    assert!(*found <= exact.ln_p_sequence.value() + 1e-9, "{} {found} {exact:?}", dag.text());
+                }
+            }
+        });
+    }
+    assert!(n_mixtures > 30 && n_tied > 5 && n_exact > 100, "{n_mixtures} {n_tied} {n_exact}");
+}
+
+#[test]
+fn unknown_cells_have_a_bound_below_the_exact_sum_over_totals() {
+    let text = "i,j,count\n0,0,3\n0,1,?\n1,0,3\n1,1,3\n";
+    for model in ["i -> k[2] -> j", "k[2] -> i j", "i j"] {
+        let prior = PriorSettings { a: Some(4.0), rate: Some(0.2), ..Default::default() };
+        with_problem(&bound(model, &csv(text)), &prior, |problem| {
+            let list = totals(problem, &Exact::default(), TotalsRange::Auto, &mut Control::default()).unwrap();
+            let exact = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
+            let mean: f64 =
+                list.iter().map(|entry| (entry.tokens as f64 - 9.0) * (entry.log_joint - exact).exp()).sum();
+            let found = fit(problem, &Vb { climb: climb(1, 500), start: None });
+            assert!(found.climbs.trace.windows(2).all(|pair| pair[1] >= pair[0] - 1e-12), "{model}");
+            // Not only below, but near: the unknown cell's tokens and the tables are nearly independent here.
+            assert!(
+                found.bound.value() <= exact && found.bound.value() > exact - 6.0,
+                "{model}: {:?} {exact}",
+                found.bound
+            );
+            let n_unknown = found.n_unknown.unwrap();
+            assert!(n_unknown > 0.3 * mean && n_unknown < 1.5 * mean, "{model}: {n_unknown} {mean}");
+        });
+    }
+}
+
+#[test]
+fn huge_counts_have_a_bound_that_never_falls() {
+    let mut text = String::from("i,j,count\n");
+    for i in 0..26u64 {
+        for j in 0..26 {
+            text += &format!("{i},{j},{}\n", 1 + (i * 37 + j * 101) % 97 * 1_000_000 * (1 + (i * j) % 7 * 900));
+        }
+    }
+    with_problem(&bound("i -> k[5] -> j", &csv(&text)), &settings(10.0), |problem| {
+        assert!(problem.counts.n_tokens > 1_000_000_000_000);
+        let found = fit(problem, &Vb { climb: climb(1, 60), start: None });
+        for pair in found.climbs.trace.windows(2) {
+            assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{} {}", pair[0], pair[1]);
+        }
+    });
+}
+
+#[test]
+fn tiny_and_huge_priors_have_finite_bounds() {
+    let data = csv("i,j,count\na,x,3\na,y,1\nb,x,7\nc,z,2\n");
+    for a in [1e-280, 1e-12, 1e-5, 1e9, 1e200] {
+        for model in ["i -> k[3] -> j", "k[300] -> i j", "i -> k[2] -> l[2] -> j"] {
+            with_problem(&bound(model, &data), &settings(a), |problem| {
+                let found = fit(problem, &Vb { climb: climb(1, 30), start: None });
+                assert!(found.bound.value().is_finite(), "{model} {a}: {:?}", found.climbs.trace);
+                for pair in found.climbs.trace.windows(2) {
+                    assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{model} {a}: {} {}", pair[0], pair[1]);
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn bytes_do_not_depend_on_threads_or_instructions() {
+    let mut rng = Random::new(17);
+    let mut text = String::from("doc,word,count\n");
+    for doc in 0..300 {
+        for _ in 0..60 {
+            let word = rng.between(0, 400) * rng.between(0, 3) / 3;
+            text += &format!("d{doc},w{word},{}\n", rng.between(1, 4));
+        }
+    }
+    let data = csv(&text);
+    for model in ["doc -> topic[13] -> word", "doc -> a[3] -> b[5] -> word"] {
+        let binding = bound(model, &data);
+        let fits: Vec<_> = [(1, Isa::detect()), (2, Isa::detect()), (8, Isa::SCALAR)]
+            .into_iter()
+            .map(|(threads, isa)| {
+                let climb = Climb { restarts: 2, max_iter: 6, tol: 0.0, threads, isa };
+                with_problem(&binding, &settings(20.0), |problem| {
+                    let fit = fit(problem, &Vb { climb, start: None });
+                    (fit.tables(problem), fit.climbs)
+                })
+            })
+            .collect();
+        assert_eq!(fits[0].1.trace.len(), 6);
+        assert!(fits.iter().all(|fit| *fit == fits[0]), "{model}");
+    }
+}
