@@ -70,3 +70,24 @@ pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / n;
     (mean, (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
 }
+
+/// All tokens of a table of counts.
+///
+/// # Errors
+/// None for data that can be bound.
+pub fn n_tokens(data: &Dataset) -> Result<f64> {
+    Ok(counts(data)?.iter().sum())
+}
+
+/// The sum of x ln x over all cells.
+///
+/// # Errors
+/// None for data that can be bound.
+pub fn sum_of_x_ln_x(data: &Dataset) -> Result<f64> {
+    Ok(counts(data)?.iter().map(|x| x * x.ln()).sum())
+}
+
+fn counts(data: &Dataset) -> Result<Vec<f64>> {
+    let binding = bind(&ModelSource::parse("complete")?, data, BindOptions::default())?;
+    Ok(binding.counts.blocks.iter().flat_map(|block| &block.counts).map(|&count| count as f64).collect())
+}

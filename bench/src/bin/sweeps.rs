@@ -1,0 +1,151 @@
+//! Engines that sweep, against the tools people use now. Needs `POLYURN_BENCH_PYTHON`, a Python with the peers, which
+//! `make bench-peers` sets up. All figures of a comparison come from one run, one after another on the same machine.
+
+use polyurn::control::Control;
+use polyurn::counts::Dataset;
+use polyurn::engine::sweeps::{Climb, Em, StartTables, Vb};
+use polyurn::io::{Format, read_from};
+use polyurn::prior::{Prior, PriorSettings};
+use polyurn::{Result, Seed};
+use polyurn_bench::{Section, bound, wanted, with_problem};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Instant;
+
+fn main() -> Result<()> {
+    let sections: [Section; 2] = [("nmf", nmf), ("lda", lda)];
+    for (_, section) in wanted(sections) {
+        section()?;
+        println!();
+    }
+    Ok(())
+}
+
+/// What a peer found, and the folder with its data.
+struct Peer {
+    folder: tempfile::TempDir,
+    found: Value,
+}
+
+impl Peer {
+    /// Runs a peer on one thread.
+    fn run(name: &str) -> Self {
+        let python = std::env::var("POLYURN_BENCH_PYTHON").expect("POLYURN_BENCH_PYTHON names a Python with the peers");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/sweeps.py");
+        let output = std::process::Command::new(python)
+            .args([script, name, folder.path().to_str().expect("a plain path")])
+            .envs(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"].map(|name| (name, "1")))
+            .output()
+            .expect("Python starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let found = serde_json::from_str(text.lines().last().unwrap_or_default());
+        let found = found.unwrap_or_else(|_| panic!("{name}: {}", String::from_utf8_lossy(&output.stderr)));
+        Peer { folder, found }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.found["seconds"].as_f64().expect("seconds")
+    }
+
+    fn version(&self) -> &str {
+        self.found["version"].as_str().expect("a version")
+    }
+
+    fn data(&self) -> Result<Dataset> {
+        let file = std::fs::File::open(self.folder.path().join("data.csv")).expect("the peer wrote its data");
+        read_from(std::io::BufReader::new(file), "data.csv", Format::Csv)
+    }
+
+    fn array(&self, name: &str) -> Vec<f64> {
+        read_array(&self.folder.path().join(name))
+    }
+}
+
+fn read_array(path: &Path) -> Vec<f64> {
+    let bytes = std::fs::read(path).expect("the peer wrote an array");
+    bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().expect("eight bytes"))).collect()
+}
+
+/// The shortest time of some repeats, and the last result.
+fn best_of<T>(n: usize, mut f: impl FnMut() -> Result<T>) -> Result<(f64, T)> {
+    let (mut best, mut last) = (f64::INFINITY, None);
+    for _ in 0..n {
+        let from = Instant::now();
+        last = Some(f()?);
+        best = best.min(from.elapsed().as_secs_f64());
+    }
+    Ok((best, last.expect("at least one repeat")))
+}
+
+fn show(what: &str, seconds: f64, ours: f64) {
+    println!("{:>10.1} ms  {what}: {:.1} times as long", seconds * 1e3, seconds / ours);
+}
+
+/// Columns of a row-major array, each divided by its sum, and the sums.
+fn columns(array: &[f64], n_columns: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let column = |ix: usize| array.iter().skip(ix).step_by(n_columns).copied().collect::<Vec<f64>>();
+    let columns: Vec<Vec<f64>> = (0..n_columns).map(column).collect();
+    let sums: Vec<f64> = columns.iter().map(|column| column.iter().sum()).collect();
+    let divided = columns.iter().zip(&sums).map(|(column, sum)| column.iter().map(|cell| cell / sum).collect());
+    (divided.collect(), sums)
+}
+
+fn nmf() -> Result<()> {
+    println!("KL-NMF of the Reuters corpus, K = 20, 100 iterations, one thread");
+    let peer = Peer::run("nmf");
+    let data = peer.data()?;
+    let (of_row, w_sums) = columns(&peer.array("w.f64"), 20);
+    let h = peer.array("h.f64");
+    let h_sums: Vec<f64> = h.chunks_exact(h.len() / 20).map(|row| row.iter().sum()).collect();
+    let of_column: Vec<Vec<f64>> = h.chunks_exact(h.len() / 20).map(<[f64]>::to_vec).collect();
+    let hidden: Vec<f64> = w_sums.iter().zip(&h_sums).map(|(w, h)| w * h).collect();
+    let tables = [("k", vec![hidden]), ("row", of_row), ("column", of_column)];
+    let start = StartTables { tables: tables.into_iter().map(|(name, rows)| (name.to_owned(), rows)).collect() };
+    let climb = Climb { restarts: 1, max_iter: 100, tol: 0.0, threads: 1, ..Default::default() };
+    let em = Em { climb, start: Some(start), ..Default::default() };
+    let (seconds, fit) = with_problem("k[20] -> row column", &data, 1.0, |problem| {
+        best_of(5, || em.fit(problem, Seed(1), &mut Control::default()))
+    })?;
+    println!("{:>10.1} ms  em", seconds * 1e3);
+    show(peer.version(), peer.seconds(), seconds);
+    let total = polyurn_bench::n_tokens(&data)?;
+    let entropy = polyurn_bench::sum_of_x_ln_x(&data)?;
+    let mut worst: f64 = 0.0;
+    for (n_iter, theirs) in peer.found["divergences"].as_object().expect("divergences") {
+        let n_iter: usize = n_iter.parse().expect("a number");
+        let theirs = theirs.as_f64().expect("a divergence");
+        let ours = entropy - total * total.ln() - fit.climbs.trace[n_iter - 1];
+        worst = worst.max((ours / theirs - 1.0).abs());
+        println!("            KL after {n_iter:>3} iterations: {ours:.4}, peer {theirs:.4}");
+    }
+    println!("            largest relative difference {worst:.1e}");
+    Ok(())
+}
+
+fn lda() -> Result<()> {
+    println!("LDA of the Reuters corpus by VB, K = 20, pseudo-counts 0.1 and 0.01, one thread");
+    let peer = Peer::run("lda");
+    println!("{}", peer.found);
+    let data = peer.data()?;
+    let binding = bound("doc -> topic[20] -> word", &data)?;
+    let pseudo_counts = vec![("topic".to_owned(), 0.1), ("word".to_owned(), 0.01)];
+    let settings = PriorSettings { a: Some(1.0), pseudo_counts, ..Default::default() };
+    let prior = Prior::build(&binding.model, &settings)?;
+    let problem = polyurn::engine::Problem::new(&binding.model, &prior, &binding.counts)?;
+    let climb = Climb { restarts: 1, max_iter: 100, tol: 0.0, threads: 1, ..Default::default() };
+    let given = polyurn::evidence::ln_p_given(&problem, &[binding.model.find("doc").expect("a node")])?;
+    for seed in 0..4 {
+        let from = Instant::now();
+        let fit = Vb { climb: climb.clone(), start: None }.fit(&problem, Seed(seed), &mut Control::default())?;
+        println!(
+            "{:>10.1} ms  vb: bound given documents {:.1}",
+            from.elapsed().as_secs_f64() * 1e3,
+            (fit.bound - given).value()
+        );
+        for n in [10, 20, 50, 100] {
+            println!("{n} {}", fit.climbs.trace[n - 1] - given.value());
+        }
+    }
+    Ok(())
+}
