@@ -2,7 +2,7 @@
 CARGO ?= cargo
 VENV := target/venv
 
-.PHONY: test test-long mutants lint bench bench-trials bench-ranks doc
+.PHONY: test test-long mutants lint bench bench-trials bench-ranks bench-sweeps doc
 
 test:
 	$(CARGO) test --workspace --all-targets
@@ -35,6 +35,14 @@ bench-trials:
 # Goes on where it stopped; remove the file when the engine has changed.
 bench-ranks:
 	$(CARGO) run --release -p polyurn-bench --bin smc_ranks -- 120 50 target/smc-ranks.csv
+
+# Variational Bayes and EM against the tools people use now, installed from PyPI.
+bench-sweeps: $(VENV)/peers
+	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin sweeps
+
+$(VENV)/peers: $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet scikit-learn scipy lda
+	touch $@
 
 # A virtual environment with what the benchmarks compare against.
 $(VENV)/bin/python:

@@ -1,5 +1,5 @@
 //! Engines that sweep, against the tools people use now. Needs `POLYURN_BENCH_PYTHON`, a Python with the peers, which
-//! `make bench-peers` sets up. All figures of a comparison come from one run, one after another on the same machine.
+//! `make bench-sweeps` sets up. All figures of a comparison come from one run, one after another on the same machine.
 
 use polyurn::control::Control;
 use polyurn::counts::Dataset;

@@ -1,7 +1,8 @@
 //! The argument list, and how its errors become one line.
 
 use crate::text::{
-    parse_a_values, parse_duration, parse_heat, parse_memory, parse_pseudo_count, parse_totals, parse_when,
+    parse_a_values, parse_duration, parse_heat, parse_memory, parse_pseudo_count, parse_tolerance, parse_totals,
+    parse_when,
 };
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use polyurn::engine::exact::TotalsRange;
@@ -108,8 +109,9 @@ pub struct PriorArgs {
     /// The same pseudo-count in every cell of this node's table; nodes not named keep the prior.
     #[arg(long, value_name = "NODE=V", value_parser = parse_pseudo_count, allow_hyphen_values = true)]
     pub pseudo_count: Vec<(String, f64)>,
-    /// Prior file (.json or .toml), with the fields of a model file's `prior`.
-    #[arg(long, value_name = "FILE")]
+    /// Prior file (.json or .toml), with the fields of a model file's `prior`; `none` for maximum likelihood (fit --method
+    /// em).
+    #[arg(long, value_name = "FILE|none")]
     pub prior: Option<String>,
 }
 
@@ -162,6 +164,8 @@ pub enum ScoreMethod {
     Sis,
     /// Free urns, hits counted: the baseline that the paper rejects.
     Naive,
+    /// Variational Bayes: a lower bound of the evidence, in little time.
+    Vb,
 }
 
 /// Settings of the particle engines. What is not given is chosen from the problem and the time limit.
@@ -201,6 +205,56 @@ pub struct ParticleArgs {
     pub kernel: Option<KernelArg>,
 }
 
+/// Settings of the engines that sweep.
+#[derive(Debug, Default, Args)]
+pub struct SweepArgs {
+    /// Starts in all; the best is kept [default: 4].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), help_heading = "Sweeps")]
+    pub restarts: Option<u64>,
+    /// Sweeps of each start at most [default: 1000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Sweeps")]
+    pub max_iter: Option<u64>,
+    /// Stop when a sweep changes the objective by no more than this share of it; 0 never stops early [default: 1e-8].
+    #[arg(long, value_name = "X", value_parser = parse_tolerance, allow_hyphen_values = true, help_heading = "Sweeps")]
+    pub tol: Option<f64>,
+}
+
+/// Settings of the engines that sweep, where tables are the result.
+#[derive(Debug, Default, Args)]
+pub struct FitSweepArgs {
+    #[command(flatten)]
+    pub sweeps: SweepArgs,
+    /// Start from the tables of this JSON file, `{"tables": {"node": [[..], ..]}}`, one row for each parent configuration;
+    /// then there is one start.
+    #[arg(long, value_name = "FILE", help_heading = "Sweeps", conflicts_with = "restarts")]
+    pub init: Option<PathBuf>,
+    /// With em and a prior: which posterior density has its mode taken, that of the tables' logits or of the tables
+    /// themselves [default: softmax].
+    #[arg(long, value_name = "softmax|density", help_heading = "Sweeps")]
+    pub mode: Option<ModeArg>,
+    /// With em: set factors one after another, each after an expectation of its own, or all together [default: cycle].
+    #[arg(long, value_name = "cycle|together", help_heading = "Sweeps")]
+    pub update: Option<UpdateArg>,
+}
+
+/// `--mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ModeArg {
+    /// Pseudo-counts are added to counts.
+    Softmax,
+    /// Pseudo-counts less one are added; they must be at least one.
+    Density,
+}
+
+/// `--update`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UpdateArg {
+    /// Factors take turns.
+    Cycle,
+    /// All tables at once.
+    Together,
+}
+
 /// `--resample`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SchemeArg {
@@ -230,6 +284,10 @@ pub enum FitMethod {
     Exact,
     /// Weighted particles: posterior means, the best allocation, hidden values of every record.
     Smc,
+    /// Variational Bayes: approximate posterior means, and a lower bound of the evidence.
+    Vb,
+    /// Expectation maximisation: the most likely tables with `--prior none`, else the mode of their posterior.
+    Em,
 }
 
 /// Arguments of `score`.
@@ -253,6 +311,8 @@ pub struct ScoreArgs {
     #[command(flatten)]
     pub particles: ParticleArgs,
     #[command(flatten)]
+    pub sweeps: SweepArgs,
+    #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]
     pub checkpoint: CheckpointArgs,
@@ -274,6 +334,8 @@ pub struct FitArgs {
     pub method: FitMethod,
     #[command(flatten)]
     pub particles: ParticleArgs,
+    #[command(flatten)]
+    pub sweeps: FitSweepArgs,
     /// With smc: also list the posterior of the hidden values of every record, and those of the best allocation.
     #[arg(long)]
     pub hidden: bool,

@@ -17,6 +17,8 @@ pub struct GivenModel {
     pub settings: PriorSettings,
     /// Further values of `a`, when a curve is wanted.
     pub curve: Option<Vec<f64>>,
+    /// False for `--prior none`: then the settings are defaults that nobody asked for.
+    pub has_prior: bool,
 }
 
 /// Reads the model and puts the flags over its prior.
@@ -29,14 +31,11 @@ pub fn load_model(model: &str, prior: &PriorArgs) -> Result<GivenModel, Failure>
     } else {
         (ModelSource::parse(model)?, PriorSettings::default())
     };
-    match prior.prior.as_deref() {
-        None => {}
-        Some("none") => {
-            return Err(Failure::Usage(
-                "--prior none: the evidence needs a prior; without one there is only maximum likelihood".into(),
-            ));
-        }
-        Some(path) => settings.spec = read_prior_file(Path::new(path))?,
+    let has_prior = prior.prior.as_deref() != Some("none");
+    if !has_prior {
+        check_no_prior(prior)?;
+    } else if let Some(path) = &prior.prior {
+        settings.spec = read_prior_file(Path::new(path))?;
     }
     let mut curve = None;
     if let Some(values) = &prior.a {
@@ -52,10 +51,35 @@ pub fn load_model(model: &str, prior: &PriorArgs) -> Result<GivenModel, Failure>
         Some(TiedArg::Sum) | None => TiedPrior::Sum,
     };
     settings.pseudo_counts = prior.pseudo_count.clone();
-    Ok(GivenModel { source, settings, curve })
+    Ok(GivenModel { source, settings, curve, has_prior })
+}
+
+/// Refuses flags of a prior beside `--prior none`.
+fn check_no_prior(prior: &PriorArgs) -> Result<(), Failure> {
+    let flags = [
+        ("--a", prior.a.is_some()),
+        ("--shape", prior.shape.is_some()),
+        ("--b", prior.b.is_some()),
+        ("--tied-prior", prior.tied_prior.is_some()),
+        ("--pseudo-count", !prior.pseudo_count.is_empty()),
+    ];
+    match flags.iter().find(|flag| flag.1) {
+        Some((flag, _)) => Err(Failure::Usage(format!("{flag}: it belongs to a prior, and --prior none has none"))),
+        None => Ok(()),
+    }
 }
 
 impl GivenModel {
+    /// Refuses `--prior none`, for commands that need one.
+    pub fn with_prior(self) -> Result<Self, Failure> {
+        if self.has_prior {
+            return Ok(self);
+        }
+        let message =
+            "--prior none: this needs a prior; without one there is only maximum likelihood (fit --method em)";
+        Err(Failure::Usage(message.into()))
+    }
+
     /// The settings with one `a`, for commands that take no curve.
     pub fn single(self) -> Result<(ModelSource, PriorSettings), Failure> {
         match self.curve {

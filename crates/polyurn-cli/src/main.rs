@@ -9,6 +9,7 @@ mod parallel;
 mod particles;
 mod progress;
 mod signals;
+mod sweeps;
 mod text;
 
 use args::{Cli, Command};

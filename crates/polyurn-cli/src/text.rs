@@ -197,6 +197,14 @@ pub fn parse_heat(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Reads `--tol`: a share of the objective.
+pub fn parse_tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
+        _ => Err("expected a number from 0 to below 1".into()),
+    }
+}
+
 /// Reads `--ess`: a share, `always` or `never`.
 pub fn parse_when(text: &str) -> Result<When, String> {
     match (text, text.parse::<f64>()) {

@@ -34,7 +34,8 @@
 //! - [`plan`] compiles how a record's unseen nodes are summed out or drawn;
 //! - [`urn`] is the Pólya-Bayes urn itself, forward and in reverse; [`simulate`] draws data;
 //! - [`engine`] computes ln p(sequence): [`engine::exact`] exactly, [`engine::smc`] by particles with an error,
-//!   [`engine::naive`] by counting hits; [`engine::enumerate`] lists all allocations;
+//!   [`engine::naive`] by counting hits; [`engine::sweeps`] bounds it from below and fits tables;
+//!   [`engine::enumerate`] lists all allocations;
 //! - [`evidence`] adds the total and the arrangements.
 //!
 //! Every run takes a [`control::Control`] (cancel, deadline, progress, checkpoint), every random draw a [`Seed`].

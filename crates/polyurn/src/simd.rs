@@ -420,6 +420,49 @@ mod tests {
     use super::*;
     use crate::{Purpose, Seed, math::draw};
 
+    /// Everything that eights can do, on the given numbers.
+    struct EveryOperation<'a> {
+        numbers: &'a [[f64; 8]; 2],
+        out: &'a mut Vec<u64>,
+    }
+
+    impl EightJob for EveryOperation<'_> {
+        #[inline(always)]
+        fn run<E: Eight>(self) {
+            let [x, y] = self.numbers.each_ref().map(E::load);
+            let mut stored = [0.0; 8];
+            x.mul(y).add(E::splat(self.numbers[0][3])).store(&mut stored);
+            self.out.extend(stored.map(f64::to_bits));
+            self.out.push(x.add(y).sum().to_bits());
+        }
+    }
+
+    #[test]
+    fn eights_give_the_same_bytes_with_all_instructions() {
+        let mut levels = vec![Isa::SCALAR, Isa::detect()];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            levels.push(Isa(Level::Avx2));
+        }
+        let mut rng = Seed(8).stream(Purpose::Urn, 0, 0, 0);
+        for _ in 0..200 {
+            let mut number = || (draw::open_unit(&mut rng) - 0.3) * 1e3f64.powf(draw::open_unit(&mut rng));
+            let numbers: [[f64; 8]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| number()));
+            let found = levels.iter().map(|isa| {
+                let mut out = Vec::new();
+                isa.run_eights(EveryOperation { numbers: &numbers, out: &mut out });
+                out
+            });
+            let found: Vec<Vec<u64>> = found.collect();
+            assert!(found.iter().all(|bytes| *bytes == found[0]));
+            let sum: f64 = numbers.as_flattened().iter().sum();
+            assert!(
+                (f64::from_bits(found[0][8]) - sum).abs()
+                    <= 1e-12 * numbers.as_flattened().iter().map(|x| x.abs()).sum::<f64>()
+            );
+        }
+    }
+
     /// Maps of all kinds: near identity, all from one, wide gaps, and not ascending.
     #[test]
     fn gathering_with_vectors_is_gathering_one_by_one() {

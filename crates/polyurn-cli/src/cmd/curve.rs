@@ -52,6 +52,12 @@ impl Curve {
         if self.scores.iter().all(|score| score.method == first) { first } else { "mixed" }
     }
 
+    /// What the numbers are: `exact` or `lower` if all are, else an estimate.
+    fn bound(&self) -> &'static str {
+        let first = self.scores[0].bound();
+        if self.scores.iter().all(|score| score.bound() == first) { first } else { "estimate" }
+    }
+
     /// What concerns the curve as a whole.
     fn warnings(&self) -> Vec<Warning> {
         if self.left_out.is_empty() {
@@ -94,7 +100,7 @@ impl Curve {
         json!({
             "log_marginal": number(self.ln_mean),
             "std_error": self.std_error,
-            "bound": if self.scores.iter().all(Score::is_exact) { "exact" } else { "estimate" },
+            "bound": self.bound(),
             "method": self.method(),
             "best": { "a": best.a, "log_marginal": number(best.log_marginal), "std_error": best.std_error },
             "curve": self.scores.iter().map(|score| score.json(output)).collect::<Vec<_>>(),
@@ -106,7 +112,8 @@ impl Curve {
 
     /// A table for people.
     pub fn text(&self) -> String {
-        let mut rows = vec![vec!["a".to_owned(), "ln evidence".into(), String::new(), String::new()]];
+        let name = if self.bound() == "lower" { "lower bound (ELBO)" } else { "ln evidence" };
+        let mut rows = vec![vec!["a".to_owned(), name.into(), String::new(), String::new()]];
         for (ix, score) in self.scores.iter().enumerate() {
             let mark = if ix == self.best { "largest" } else { "" };
             let value = show_estimate(score.log_marginal, score.std_error);
@@ -114,7 +121,7 @@ impl Curve {
         }
         let which = if self.left_out.is_empty() { "these" } else { "these finished" };
         let mean = format!("{} {}", show_estimate(self.ln_mean, self.std_error), show_error(self.std_error));
-        format!("{}\nln evidence, a log-uniform on {which} values: {}\n", columns(&rows), mean.trim_end())
+        format!("{}\n{name}, a log-uniform on {which} values: {}\n", columns(&rows), mean.trim_end())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
 use crate::particles::Report;
 use crate::progress::{check_checkpoint, control};
+use crate::sweeps::{add_climbs, climbs_text};
 use crate::text::{columns, show_error, show_estimate, show_ln, show_short};
 use polyurn::Warning;
 use polyurn::control::Control;
@@ -14,6 +15,7 @@ use polyurn::engine::Problem;
 use polyurn::engine::TableMeans;
 use polyurn::engine::exact::{Exact, posterior};
 use polyurn::engine::smc::{Crew, SmcPosterior};
+use polyurn::engine::sweeps::{Climbs, Em, Vb, kl_divergence};
 use polyurn::evidence::{Evidence, evidence};
 use polyurn::math::Double;
 use polyurn::prior::Prior;
@@ -29,34 +31,34 @@ const SHOWN_CELLS: usize = 8;
 /// Fits a model.
 pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
-    let (source, settings) = load_model(&args.model.model, &args.prior)?.single()?;
+    let given = load_model(&args.model.model, &args.prior)?;
+    let has_prior = given.has_prior;
+    let given = if args.method == FitMethod::Em { given } else { given.with_prior()? };
+    let (source, settings) = given.single()?;
     let binding = load_bound(&source, &args.data.data, &args.data.reading)?;
     let start = Instant::now();
     let prior = Prior::build(&binding.model, &settings)?;
     let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
-    let total = prior.total(Some(binding.counts.n_tokens))?;
+    if !binding.counts.unknown.is_empty() && !matches!(args.method, FitMethod::Vb | FitMethod::Em) {
+        return Err(Failure::Usage("fit: with unknown cells (`?`) use --method vb or em".into()));
+    }
     check_checkpoint(&args.checkpoint, &args.output)?;
     let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
     let mut warnings = binding.warnings.clone();
     let found = match args.method {
         FitMethod::Exact => by_states(args, &problem, &mut control, &mut warnings)?,
         FitMethod::Smc => by_particles(args, &problem, &output, &mut control, &mut warnings)?,
+        FitMethod::Vb => by_vb(args, &problem, &output, &mut control, &mut warnings)?,
+        FitMethod::Em => by_em(args, &problem, has_prior, &output, &mut control, &mut warnings)?,
     };
     drop(control);
     args.checkpoint.remove_unless_cut(&warnings);
-    if !prior.is_consistent() {
+    if has_prior && !prior.is_consistent() {
         warnings.push(Warning::InconsistentPrior);
     }
     output.warn(&warnings);
-    let fit = Fit {
-        problem: &problem,
-        found,
-        // Gamma(shape + T, rate + 1), theory.md section 5.
-        intensity: (total.shape + binding.counts.n_tokens as f64, total.rate + 1.0),
-        shows_hidden: args.hidden,
-        seconds: start.elapsed().as_secs_f64(),
-        warnings,
-    };
+    let fit =
+        Fit { problem: &problem, found, shows_hidden: args.hidden, seconds: start.elapsed().as_secs_f64(), warnings };
     output.result(|| fit.json(&output), || fit.text())
 }
 
@@ -68,6 +70,7 @@ fn by_states(
     warnings: &mut Vec<Warning>,
 ) -> Result<Found, Failure> {
     args.particles.check("exact", &[])?;
+    args.sweeps.refuse("exact")?;
     if args.hidden {
         return Err(Failure::Usage("--hidden: --method exact does not list hidden values; use --method smc".into()));
     }
@@ -76,14 +79,12 @@ fn by_states(
     if !names.is_empty() {
         warnings.push(Warning::LabelAveraged { nodes: names });
     }
+    let evidence = evidence(problem, posterior.ln_p_sequence)?;
     Ok(Found {
-        method: "exact",
-        evidence: evidence(problem, posterior.ln_p_sequence)?,
-        tables: posterior.table_means(problem),
         d_ep: Some(posterior.d_ep()),
         squares: Some(posterior.table_sum_of_squares()),
         n_states: Some(posterior.n_states()),
-        particles: None,
+        ..Found::new("exact", evidence, posterior.table_means(problem), posterior_intensity(problem, 0.0)?)
     })
 }
 
@@ -95,6 +96,7 @@ fn by_particles(
     control: &mut Control<'_>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Found, Failure> {
+    args.sweeps.refuse("smc")?;
     let crew = Crew { isa: args.particles.isa(), threads: output.n_threads, max_memory: args.limits.max_memory };
     let wish = args.particles.wish(problem, args.limits.time_limit)?;
     let smc = wish.settle(problem, crew, output.seed(), control)?;
@@ -107,31 +109,186 @@ fn by_particles(
     let evidence = evidence(problem, Double::from(posterior.estimate.ln_p_sequence))?;
     let to_marginal = evidence.log_p_total + evidence.log_arrangements;
     Ok(Found {
-        method: "smc",
-        evidence,
-        tables: posterior.tables.clone(),
         d_ep: posterior.d_ep,
         squares: posterior.table_sum_of_squares.clone(),
-        n_states: None,
-        particles: Some((Report::new(smc, problem.model, &posterior.estimate, to_marginal), posterior)),
+        particles: Some((Report::new(smc, problem.model, &posterior.estimate, to_marginal), posterior.clone())),
+        ..Found::new("smc", evidence, posterior.tables, posterior_intensity(problem, 0.0)?)
     })
+}
+
+/// Variational Bayes.
+fn by_vb(
+    args: &FitArgs,
+    problem: &Problem<'_>,
+    output: &Output,
+    control: &mut Control<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Found, Failure> {
+    args.particles.check("vb", &["--kernel"])?;
+    args.sweeps.refuse_of_em("vb")?;
+    refuse_hidden(args, "vb")?;
+    let vb = Vb { climb: args.sweeps.sweeps.climb(&args.particles, output.n_threads), start: args.sweeps.start()? };
+    let fit = vb.fit(problem, output.seed(), control)?;
+    warnings.extend(fit.climbs.warnings.iter().cloned());
+    let intensity = posterior_intensity(problem, fit.n_unknown.unwrap_or(0.0))?;
+    let divergence = kl_divergence(problem.counts, fit.ln_likelihood(problem), intensity.mean());
+    let tables = fit.tables(problem);
+    let (evidence, constant) = match fit.n_unknown {
+        None => {
+            let parts = evidence(problem, fit.bound)?;
+            (Some(parts), parts.log_p_total + parts.log_arrangements)
+        }
+        Some(_) => (None, 0.0),
+    };
+    Ok(Found {
+        method: "vb",
+        evidence,
+        objective: fit.bound.value() + constant,
+        divergence,
+        climbs: Some((fit.climbs, constant)),
+        n_unknown: fit.n_unknown,
+        ..Found::plain("vb", tables, intensity)
+    })
+}
+
+/// Expectation maximisation.
+fn by_em(
+    args: &FitArgs,
+    problem: &Problem<'_>,
+    has_prior: bool,
+    output: &Output,
+    control: &mut Control<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Found, Failure> {
+    args.particles.check("em", &["--kernel"])?;
+    refuse_hidden(args, "em")?;
+    let em = Em {
+        climb: args.sweeps.sweeps.climb(&args.particles, output.n_threads),
+        mode: args.sweeps.mode(has_prior)?,
+        turns: args.sweeps.turns(),
+        start: args.sweeps.start()?,
+    };
+    let fit = em.fit(problem, output.seed(), control)?;
+    warnings.extend(fit.climbs.warnings.iter().cloned());
+    let divergence = kl_divergence(problem.counts, fit.ln_likelihood, fit.intensity);
+    let tables = fit.tables(problem);
+    Ok(Found {
+        objective: fit.climbs.trace.last().copied().unwrap_or(f64::NEG_INFINITY),
+        ln_likelihood: Some(fit.ln_likelihood),
+        divergence,
+        n_unknown: fit.n_unknown,
+        climbs: Some((fit.climbs, 0.0)),
+        ..Found::plain("em", tables, Intensity::Point(fit.intensity))
+    })
+}
+
+fn refuse_hidden(args: &FitArgs, engine: &str) -> Result<(), Failure> {
+    if args.hidden {
+        return Err(Failure::Usage(format!(
+            "--hidden: --method {engine} does not list hidden values; use --method smc"
+        )));
+    }
+    Ok(())
+}
+
+/// The intensity: one number, or a Gamma distribution.
+#[derive(Clone, Copy)]
+enum Intensity {
+    Point(f64),
+    Gamma { shape: f64, rate: f64 },
+}
+
+impl Intensity {
+    fn mean(self) -> f64 {
+        match self {
+            Intensity::Point(value) => value,
+            Intensity::Gamma { shape, rate } => shape / rate,
+        }
+    }
+
+    fn json(self) -> Value {
+        match self {
+            Intensity::Point(value) => json!({ "mean": value }),
+            Intensity::Gamma { shape, rate } => {
+                json!({ "shape": shape, "rate": rate, "mean": shape / rate, "sd": shape.sqrt() / rate })
+            }
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Intensity::Point(value) => show_short(value),
+            Intensity::Gamma { shape, rate } => {
+                format!("{} (sd {})", show_short(shape / rate), show_short(shape.sqrt() / rate))
+            }
+        }
+    }
+}
+
+/// Gamma(shape + T, rate + 1), theory.md section 5; T may have an expected part.
+fn posterior_intensity(problem: &Problem<'_>, n_unknown: f64) -> Result<Intensity, Failure> {
+    let counts = problem.counts;
+    let total = problem.prior.total(counts.unknown.is_empty().then_some(counts.n_tokens))?;
+    Ok(Intensity::Gamma { shape: total.shape + counts.n_tokens as f64 + n_unknown, rate: total.rate + 1.0 })
 }
 
 /// What an engine found.
 struct Found {
     method: &'static str,
-    evidence: Evidence,
+    objective: f64,
+    /// The evidence or its bound; none for em, and with unknown cells, where it has no parts.
+    evidence: Option<Evidence>,
+    ln_likelihood: Option<f64>,
+    divergence: Option<f64>,
     tables: Vec<TableMeans>,
+    intensity: Intensity,
     d_ep: Option<f64>,
     squares: Option<Vec<f64>>,
     n_states: Option<usize>,
+    n_unknown: Option<f64>,
     particles: Option<(Report, SmcPosterior)>,
+    /// Sweeps, and what to add to their objectives.
+    climbs: Option<(Climbs, f64)>,
+}
+
+impl Found {
+    fn new(method: &'static str, evidence: Evidence, tables: Vec<TableMeans>, intensity: Intensity) -> Self {
+        let objective = evidence.log_marginal;
+        Found { objective, evidence: Some(evidence), ..Found::plain(method, tables, intensity) }
+    }
+
+    fn plain(method: &'static str, tables: Vec<TableMeans>, intensity: Intensity) -> Self {
+        Found {
+            method,
+            objective: f64::NAN,
+            evidence: None,
+            ln_likelihood: None,
+            divergence: None,
+            tables,
+            intensity,
+            d_ep: None,
+            squares: None,
+            n_states: None,
+            n_unknown: None,
+            particles: None,
+            climbs: None,
+        }
+    }
+
+    /// What the objective is called.
+    fn objective_name(&self) -> &'static str {
+        match (self.method, self.ln_likelihood) {
+            ("vb", _) => "lower bound (ELBO)",
+            ("em", Some(likelihood)) if likelihood == self.objective => "ln likelihood",
+            ("em", _) => "ln posterior density + constant",
+            _ => "ln evidence",
+        }
+    }
 }
 
 struct Fit<'p, 'a> {
     problem: &'p Problem<'a>,
     found: Found,
-    intensity: (f64, f64),
     shows_hidden: bool,
     seconds: f64,
     warnings: Vec<Warning>,
@@ -183,22 +340,34 @@ impl Fit<'_, '_> {
                 })
             })
             .collect();
-        let evidence = &self.found.evidence;
+        let part = |f: fn(&Evidence) -> f64| self.found.evidence.as_ref().map_or(Value::Null, |parts| number(f(parts)));
+        let log_marginal = match self.found.method {
+            "em" => Value::Null,
+            _ => number(self.found.objective),
+        };
+        let bound = match self.found.method {
+            "exact" => json!("exact"),
+            "vb" => json!("lower"),
+            "em" => Value::Null,
+            _ => json!("estimate"),
+        };
         let mut object = json!({
             "method": self.found.method,
-            "objective": number(evidence.log_marginal),
-            "objective_trace": [number(evidence.log_marginal)],
-            "log_marginal": number(evidence.log_marginal),
-            "log_p_total": number(evidence.log_p_total),
-            "log_arrangements": number(evidence.log_arrangements),
-            "log_p_sequence": number(evidence.log_p_sequence),
+            "objective": number(self.found.objective),
+            "objective_trace": [number(self.found.objective)],
+            "log_marginal": log_marginal,
+            "log_p_total": part(|parts| parts.log_p_total),
+            "log_arrangements": part(|parts| parts.log_arrangements),
+            "log_p_sequence": part(|parts| parts.log_p_sequence),
+            "bound": bound,
+            "log_likelihood": self.found.ln_likelihood.map(number),
             "std_error": null,
-            "kl_divergence": null,
+            "kl_divergence": self.found.divergence.map(number),
             "iterations": null,
             "converged": true,
             "posterior": { "d_ep": self.found.d_ep, "table_sum_of_squares": squares },
             "states": self.found.n_states,
-            "intensity": self.intensity_json(),
+            "intensity": self.found.intensity.json(),
             "tables": tables,
             "seed": output.seed(),
             "seconds": self.seconds,
@@ -207,6 +376,13 @@ impl Fit<'_, '_> {
             "warnings": warnings_json(&self.warnings),
             "version": polyurn::VERSION,
         });
+        if let Some((climbs, constant)) = &self.found.climbs {
+            add_climbs(climbs, *constant, &mut object);
+            object["objective_trace"] = climbs.trace.iter().map(|value| number(value + constant)).collect();
+        }
+        if let Some(n_unknown) = self.found.n_unknown {
+            object["unknown_tokens"] = json!(n_unknown);
+        }
         if let Some((report, posterior)) = &self.found.particles {
             report.add_to(&mut object);
             object["std_error"] = json!(posterior.estimate.std_error);
@@ -220,12 +396,6 @@ impl Fit<'_, '_> {
             }
         }
         object
-    }
-
-    /// The intensity is Gamma: its mean and spread.
-    fn intensity_json(&self) -> Value {
-        let (shape, rate) = self.intensity;
-        json!({ "shape": shape, "rate": rate, "mean": shape / rate, "sd": shape.sqrt() / rate })
     }
 
     /// The seen values of a record, by node.
@@ -284,14 +454,23 @@ impl Fit<'_, '_> {
     fn text(&self) -> String {
         let model = self.problem.model;
         let error = self.found.particles.as_ref().and_then(|(_, posterior)| posterior.estimate.std_error);
-        let shown = format!("{} {}", show_estimate(self.found.evidence.log_marginal, error), show_error(error));
-        let d_ep = self.found.d_ep.map_or_else(|| "not known (some records leave nodes out)".to_owned(), show_short);
-        let mut text = format!(
-            "ln evidence                    {}\neffective parameters (d_EP)    {d_ep}\nintensity                      {} (sd {})\n",
-            shown.trim_end(),
-            show_short(self.intensity.0 / self.intensity.1),
-            show_short(self.intensity.0.sqrt() / self.intensity.1),
-        );
+        let shown = format!("{} {}", show_estimate(self.found.objective, error), show_error(error));
+        let mut text = format!("{:<31}{}\n", self.found.objective_name(), shown.trim_end());
+        let mut line = |name: &str, value: &str| text += &format!("{name:<31}{value}\n");
+        if let Some((climbs, _)) = &self.found.climbs {
+            line("sweeps", &climbs_text(climbs));
+        } else {
+            let d_ep =
+                self.found.d_ep.map_or_else(|| "not known (some records leave nodes out)".to_owned(), show_short);
+            line("effective parameters (d_EP)", &d_ep);
+        }
+        if let Some(divergence) = self.found.divergence {
+            line("KL divergence from the data", &show_short(divergence));
+        }
+        if let Some(n_unknown) = self.found.n_unknown {
+            line("tokens in unknown cells", &show_short(n_unknown));
+        }
+        line("intensity", &self.found.intensity.text());
         if let Some((report, posterior)) = &self.found.particles {
             text += &format!("particles                      {}\n", report.text(31));
             text += &format!(
@@ -313,7 +492,8 @@ impl Fit<'_, '_> {
             } else {
                 format!("{} given {}", names.join(", "), given.join(", "))
             };
-            text += &format!("\n{title}: posterior mean (sd)\n");
+            let is_point = self.found.method == "em";
+            text += &format!("\n{title}: {}\n", if is_point { "probability" } else { "posterior mean (sd)" });
             let mut lines: Vec<Vec<String>> = Vec::new();
             for row in table.rows.iter().take(SHOWN_ROWS) {
                 let key: Vec<String> = parents
@@ -328,7 +508,9 @@ impl Fit<'_, '_> {
                     cells.truncate(SHOWN_CELLS);
                 }
                 line.extend(cells.iter().map(|cell| {
-                    format!("{} {:.3} ({:.3})", self.labels(members[0]).name(cell.child), cell.mean, cell.sd)
+                    let name = self.labels(members[0]).name(cell.child);
+                    let sd = if is_point { String::new() } else { format!(" ({:.3})", cell.sd) };
+                    format!("{name} {:.3}{sd}", cell.mean)
                 }));
                 lines.push(line);
             }

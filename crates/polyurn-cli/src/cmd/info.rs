@@ -24,7 +24,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let mut inputs: Vec<&Path> = vec![Path::new(&args.model.model)];
     inputs.extend(args.data.as_deref());
     let output = Output::open(&args.output, &inputs)?;
-    let (source, settings) = load_model(&args.model.model, &args.prior)?.single()?;
+    let (source, settings) = load_model(&args.model.model, &args.prior)?.with_prior()?.single()?;
     let (model, is_seen, counts, mut warnings) = match &args.data {
         Some(path) => {
             let binding = load_bound(&source, path, &args.reading)?;

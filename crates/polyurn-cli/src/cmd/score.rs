@@ -7,12 +7,14 @@ use crate::output::{Failure, Output, number};
 use crate::parallel;
 use crate::particles::Report;
 use crate::progress::{check_checkpoint, control};
+use crate::sweeps::{add_climbs, climbs_text};
 use crate::text::{columns, plural, show_error, show_estimate, show_ln, show_short};
 use polyurn::control::Control;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::{Cost, Exact, Prepared, TotalsRange};
 use polyurn::engine::naive::{Hits, naive};
 use polyurn::engine::smc::{Crew, Estimate, Smc, When, Wish};
+use polyurn::engine::sweeps::{Climbs, Vb};
 use polyurn::evidence::{Evidence, TotalProbability, estimated_totals, evidence, ln_p_given, totals};
 use polyurn::graph::{Binding, NodeIndex};
 use polyurn::math::{Double, log_sum_exp};
@@ -26,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Scores a model.
 pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
-    let given = load_model(&args.model.model, &args.prior)?;
+    let given = load_model(&args.model.model, &args.prior)?.with_prior()?;
     let binding = load_bound(&given.source, &args.data.data, &args.data.reading)?;
     if args.totals.is_some() && binding.counts.unknown.is_empty() {
         return Err(Failure::Usage("--totals: no cell of the data has the count `?`, so the total is known".into()));
@@ -73,6 +75,8 @@ pub struct Score {
     particles: Option<Report>,
     /// Free urns and hits, for the naive method.
     hits: Option<Hits>,
+    /// Sweeps, for variational Bayes, and what to add to their objectives.
+    climbs: Option<(Climbs, f64)>,
     seconds: f64,
     tokens: u64,
     records: u64,
@@ -86,6 +90,7 @@ enum Engine<'p> {
     ExactTotals(Exact),
     Particles(&'static str, Smc),
     Naive(u64),
+    Vb(Vb),
 }
 
 /// Without a time limit: seconds that `auto` spends on an exact answer before it turns to particles.
@@ -129,6 +134,7 @@ impl Job<'_> {
             kernel: if has_unseen || !is_known { "state map" } else { "closed form" },
             particles: None,
             hits: None,
+            climbs: None,
             seconds: 0.0,
             tokens: counts.n_tokens,
             records: counts.n_records() as u64,
@@ -157,6 +163,21 @@ impl Job<'_> {
                     score.take(&found.estimate, Report::new(smc, model, &found.estimate, 0.0));
                     score.log_marginal = found.estimate.ln_p_sequence;
                     score.totals = Some(found.totals);
+                    None
+                }
+            }
+            Engine::Vb(vb) => {
+                let fit = control.until(control.turn_end(), |control| vb.fit(&problem, self.seed, control))?;
+                score.method = "vb";
+                score.kernel = vb.climb.isa.name();
+                score.warnings.extend(fit.climbs.warnings.iter().cloned());
+                if is_known {
+                    let parts = evidence(&problem, fit.bound)?;
+                    score.climbs = Some((fit.climbs, parts.log_p_total + parts.log_arrangements));
+                    Some(fit.bound)
+                } else {
+                    score.log_marginal = fit.bound.value();
+                    score.climbs = Some((fit.climbs, 0.0));
                     None
                 }
             }
@@ -204,11 +225,14 @@ impl Job<'_> {
         time: Option<Duration>,
         control: &mut Control<'_>,
     ) -> Result<(Engine<'p>, String)> {
-        let ScoreArgs { method, particles, limits, .. } = self.args;
+        let ScoreArgs { method, particles, sweeps, limits, .. } = self.args;
         let asked = || "asked for".to_owned();
         let crew = Crew { isa: particles.isa(), threads: n_threads, max_memory: limits.max_memory };
         let mut smc = |wish: Wish| wish.settle(problem, crew, self.seed, control);
         let wish = || particles.wish(problem, time);
+        if *method != ScoreMethod::Vb {
+            sweeps.refuse(method_name(*method))?;
+        }
         match method {
             ScoreMethod::Exact => {
                 particles.check("exact", &[])?;
@@ -229,6 +253,15 @@ impl Job<'_> {
             ScoreMethod::Naive => {
                 particles.check("naive", &["--particles"])?;
                 Ok((Engine::Naive(particles.particles.unwrap_or(NAIVE_URNS)), asked()))
+            }
+            ScoreMethod::Vb => {
+                particles.check("vb", &["--kernel"])?;
+                if self.args.totals.is_some() {
+                    let message =
+                        "--totals: --method vb bounds the sum over all totals, not each of them; use exact or smc";
+                    return Err(Error::Setting(message.into()));
+                }
+                Ok((Engine::Vb(Vb { climb: sweeps.climb(particles, n_threads), start: None }), asked()))
             }
             ScoreMethod::Auto if particles.is_any_given() => {
                 Ok((Engine::Particles("smc", smc(wish()?)?), "particles were asked for".into()))
@@ -332,6 +365,15 @@ impl Score {
         self.method == "exact"
     }
 
+    /// What the number is: exact, an estimate, or a lower bound.
+    pub fn bound(&self) -> &'static str {
+        match self.method {
+            "exact" => "exact",
+            "vb" => "lower",
+            _ => "estimate",
+        }
+    }
+
     /// All of it.
     pub fn json(&self, output: &Output) -> Value {
         let part = |f: fn(&Evidence) -> f64| self.parts.as_ref().map_or(Value::Null, |parts| number(f(parts)));
@@ -341,7 +383,7 @@ impl Score {
             "log_arrangements": part(|parts| parts.log_arrangements),
             "log_p_sequence": part(|parts| parts.log_p_sequence),
             "std_error": self.std_error,
-            "bound": if self.is_exact() { "exact" } else { "estimate" },
+            "bound": self.bound(),
             "method": self.method,
             "why": self.why,
             "particles": null,
@@ -361,6 +403,9 @@ impl Score {
         });
         if let Some(report) = &self.particles {
             report.add_to(&mut object);
+        }
+        if let Some((climbs, constant)) = &self.climbs {
+            add_climbs(climbs, *constant, &mut object);
         }
         if let Some(hits) = &self.hits {
             object["particles"] = json!(hits.n_tries);
@@ -391,12 +436,16 @@ impl Score {
         if let Some(report) = &self.particles {
             text += &format!("             {}\n", report.text(13));
         }
+        if let Some((climbs, _)) = &self.climbs {
+            text += &format!("             {}\n", climbs_text(climbs));
+        }
         if let Some(hits) = &self.hits {
             text += &format!("             {} of {} free urns hit the data\n", hits.n_hits, hits.n_tries);
         }
         text.push('\n');
         let show = |value: f64| show_estimate(value, self.std_error);
-        let mut rows = vec![vec!["ln evidence".to_owned(), show(self.log_marginal), show_error(self.std_error)]];
+        let name = if self.bound() == "lower" { "lower bound (ELBO)" } else { "ln evidence" };
+        let mut rows = vec![vec![name.to_owned(), show(self.log_marginal), show_error(self.std_error)]];
         if let Some(parts) = &self.parts {
             for (name, value) in [
                 ("  total", parts.log_p_total),
@@ -407,7 +456,9 @@ impl Score {
             }
         }
         if let Some(given) = self.given {
-            rows.push(vec!["ln p(sequence | given)".into(), show(given)]);
+            let name =
+                if self.bound() == "lower" { "bound on ln p(sequence | given)" } else { "ln p(sequence | given)" };
+            rows.push(vec![name.into(), show(given)]);
         }
         text += &columns(&rows);
         if let Some(totals) = &self.totals {
@@ -430,6 +481,18 @@ impl Score {
         let more =
             if n_hidden == 0 { String::new() } else { format!("and {n_hidden} less probable totals (see --json)\n") };
         format!("\nmost probable total {}, mean {}\n\n{}{more}", mode.tokens, show_short(mean), columns(&rows))
+    }
+}
+
+/// The method as it is spelt.
+fn method_name(method: ScoreMethod) -> &'static str {
+    match method {
+        ScoreMethod::Auto => "auto",
+        ScoreMethod::Exact => "exact",
+        ScoreMethod::Smc => "smc",
+        ScoreMethod::Sis => "sis",
+        ScoreMethod::Naive => "naive",
+        ScoreMethod::Vb => "vb",
     }
 }
 

@@ -42,7 +42,7 @@ struct Drawn {
 }
 
 fn from_model(args: &SimulateArgs, model: &str, output: &Output) -> Result<Drawn, Failure> {
-    let (source, settings) = load_model(model, &args.prior)?.single()?;
+    let (source, settings) = load_model(model, &args.prior)?.with_prior()?.single()?;
     let seen = args.seen.as_deref().map(parse_seen).transpose()?;
     let (model, is_seen, mut warnings) = bind_without_data(&source, seen.as_deref())?;
     let prior = Prior::build(&model, &settings)?;

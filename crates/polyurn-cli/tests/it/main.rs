@@ -7,3 +7,4 @@ mod contract;
 mod faults;
 mod particles;
 mod support;
+mod sweeps;

@@ -248,7 +248,7 @@ fn check_density(problem: &Problem<'_>) -> Result<()> {
 }
 
 /// ln likelihood of the tables of which every use is seen, at their own best.
-fn certain_likelihood(problem: &Problem<'_>, layout: &Layout, mode: Mode) -> f64 {
+pub(super) fn certain_likelihood(problem: &Problem<'_>, layout: &Layout, mode: Mode) -> f64 {
     let mut rows: HashMap<(TableIndex, &[u32]), u64> = HashMap::new();
     for (table, values, count) in &layout.certain {
         *rows.entry((*table, &values[..values.len() - 1])).or_insert(0) += count;

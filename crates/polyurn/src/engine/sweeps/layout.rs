@@ -1,6 +1,8 @@
 //! What is gone through in every sweep: the cells, and for each record where the cells lie that it weighs.
 
 use super::cells::{CellTable, CellTableBuilder, Use};
+use super::messages::{Messages, Weights};
+use super::numbers::Numbers;
 use crate::counts::{Counts, MISSING};
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
@@ -221,6 +223,19 @@ impl Layout {
         });
         let elimination = pattern.elimination.clone();
         self.groups.push(Group { block: *block, elimination, families, starts, counts: group_counts });
+    }
+
+    /// ln likelihood of all families of stored tables, for these probabilities of all cells.
+    pub fn ln_likelihood(&self, weights: &Numbers) -> f64 {
+        let mut messages = Messages::default();
+        let mut ln = 0.0;
+        for group in self.groups.iter().filter(|group| group.block.is_some()) {
+            for (record, count) in group.counts.iter().enumerate() {
+                ln += count * messages.collect(group, group.starts_of(record), Weights { values: weights, logs: None });
+            }
+        }
+        let fixed = self.fixed.iter().flatten().zip(weights.iter()).filter(|(fixed, _)| **fixed > 0.0);
+        ln + fixed.map(|(fixed, weight)| fixed * weight.ln()).sum::<f64>()
     }
 
     fn closed_form(&self, problem: &Problem<'_>) -> Double {

@@ -7,6 +7,7 @@
 mod arrangement;
 mod cells;
 mod dirichlet;
+mod divergence;
 mod em;
 mod layout;
 mod messages;
@@ -18,6 +19,7 @@ mod start;
 mod tables;
 mod vb;
 
+pub use divergence::kl_divergence;
 pub use em::{Em, EmFit, Mode, Turns};
 pub use restarts::{Climb, Climbs};
 pub use start::StartTables;

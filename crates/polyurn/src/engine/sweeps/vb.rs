@@ -1,11 +1,12 @@
 //! Variational Bayes: coordinate ascent on a lower bound of the evidence.
 //!
-//! The allocation and the tables are taken as independent (theory.md, section 10; the paper's appendix). A sweep finds the
+//! The allocation and the tables are taken as independent (theory.md, section 15; the paper's appendix). A sweep finds the
 //! expected counts under the present expected logarithms of the tables, the Dirichlet rows that go with them, the bound for
 //! that pair, and new expected logarithms.
 
 use super::arrangement::Arrangement;
 use super::dirichlet::{add_rows, expected_logs, ln_constants};
+use super::em::{Mode, certain_likelihood};
 use super::layout::Layout;
 use super::messages::Weights;
 use super::numbers::Numbers;
@@ -163,6 +164,23 @@ pub struct VbFit {
 }
 
 impl VbFit {
+    /// ln p(sequence | tables) with every table at its mean.
+    pub fn ln_likelihood(&self, problem: &Problem<'_>) -> f64 {
+        let mut means = Numbers::zeros(self.layout.n_cells);
+        for table in &self.layout.tables {
+            let mut rows = vec![0.0; self.layout.n_rows];
+            add_rows(table, &self.counts, &mut rows);
+            let rows = &rows[table.rows()];
+            for (cell, mean) in means[table.cells()].iter_mut().enumerate() {
+                let (block, in_block) = (cell / table.shape.interior, cell % table.shape.interior);
+                let row = table.row_of_block[block] as usize + table.row_in_block(in_block);
+                let count = self.counts[table.first_cell + cell];
+                *mean = (table.pseudo.at(cell).value + count) / (table.row_pseudo.at(row).value + rows[row]);
+            }
+        }
+        self.layout.ln_likelihood(&means) + certain_likelihood(problem, &self.layout, Mode::Softmax)
+    }
+
     /// Means and spreads of all tables, for the problem that was fitted.
     pub fn tables(&self, problem: &Problem<'_>) -> Vec<TableMeans> {
         dirichlet_means(problem, &self.layout, &self.counts)

@@ -1,0 +1,112 @@
+//! From the flags of the engines that sweep to their settings, and from their climbs to what is reported.
+
+use crate::args::{FitSweepArgs, KernelArg, ModeArg, ParticleArgs, SweepArgs, UpdateArg};
+use crate::output::Failure;
+use polyurn::engine::sweeps::{Climb, Climbs, Mode, StartTables, Turns};
+use polyurn::simd::Isa;
+use polyurn::{Error, Result};
+use serde_json::{Value, json};
+
+impl SweepArgs {
+    fn given(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let flags = [
+            ("--restarts", self.restarts.is_some()),
+            ("--max-iter", self.max_iter.is_some()),
+            ("--tol", self.tol.is_some()),
+        ];
+        flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0)
+    }
+
+    /// Refuses flags for an engine that does not sweep.
+    pub fn refuse(&self, engine: &str) -> Result<()> {
+        refuse(self.given(), engine)
+    }
+
+    /// What was asked for, as the engines want it.
+    pub fn climb(&self, particles: &ParticleArgs, threads: usize) -> Climb {
+        let default = Climb::default();
+        Climb {
+            restarts: self.restarts.unwrap_or(default.restarts),
+            max_iter: self.max_iter.unwrap_or(default.max_iter),
+            tol: self.tol.unwrap_or(default.tol),
+            isa: if particles.kernel == Some(KernelArg::Scalar) { Isa::SCALAR } else { Isa::detect() },
+            threads,
+        }
+    }
+}
+
+fn refuse(mut flags: impl Iterator<Item = &'static str>, engine: &str) -> Result<()> {
+    match flags.next() {
+        Some(flag) => Err(Error::Setting(format!("{flag}: --method {engine} has no use for it; leave it out"))),
+        None => Ok(()),
+    }
+}
+
+impl FitSweepArgs {
+    fn of_em(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let flags = [("--mode", self.mode.is_some()), ("--update", self.update.is_some())];
+        flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0)
+    }
+
+    /// Refuses flags for an engine that does not sweep.
+    pub fn refuse(&self, engine: &str) -> Result<()> {
+        let init = self.init.is_some().then_some("--init");
+        refuse(self.sweeps.given().chain(init).chain(self.of_em()), engine)
+    }
+
+    /// Refuses flags that only em has a use for.
+    pub fn refuse_of_em(&self, engine: &str) -> Result<()> {
+        refuse(self.of_em(), engine)
+    }
+
+    /// The tables to start from.
+    pub fn start(&self) -> std::result::Result<Option<StartTables>, Failure> {
+        let Some(path) = &self.init else { return Ok(None) };
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("--init {}: {error}", path.display())))?;
+        let start = serde_json::from_str(&text).map_err(|error| {
+            Failure::Usage(format!(
+                "--init {}: {error}; expected {{\"tables\": {{\"node\": [[..], ..]}}}}",
+                path.display()
+            ))
+        })?;
+        Ok(Some(start))
+    }
+
+    /// What em maximises.
+    pub fn mode(&self, has_prior: bool) -> Result<Mode> {
+        match (self.mode, has_prior) {
+            (Some(_), false) => Err(Error::Setting("--mode: there is no posterior without a prior".into())),
+            (None, false) => Ok(Mode::Likelihood),
+            (Some(ModeArg::Density), true) => Ok(Mode::Density),
+            (Some(ModeArg::Softmax) | None, true) => Ok(Mode::Softmax),
+        }
+    }
+
+    /// Which tables em sets after each expectation.
+    pub fn turns(&self) -> Turns {
+        match self.update {
+            Some(UpdateArg::Together) => Turns::Together,
+            Some(UpdateArg::Cycle) | None => Turns::Cycle,
+        }
+    }
+}
+
+/// Adds what a climb reports; objectives are moved by `constant`.
+pub fn add_climbs(climbs: &Climbs, constant: f64, object: &mut Value) {
+    let moved = |list: &[f64]| list.iter().map(|value| crate::output::number(value + constant)).collect::<Vec<_>>();
+    object["iterations"] = json!(climbs.trace.len());
+    object["converged"] = json!(climbs.converged);
+    object["restarts"] = json!(climbs.objectives.len());
+    object["restart_objectives"] = json!(moved(&climbs.objectives));
+    object["best_restart"] = json!(climbs.best);
+}
+
+/// The same for people.
+pub fn climbs_text(climbs: &Climbs) -> String {
+    let stop = if climbs.converged { "converged" } else { "stopped" };
+    let n_starts = climbs.objectives.len();
+    let starts = if n_starts == 1 { "one start".to_owned() } else { format!("best of {n_starts} starts") };
+    let n_sweeps = climbs.trace.len();
+    format!("{starts}, {stop} after {n_sweeps} {}", if n_sweeps == 1 { "sweep" } else { "sweeps" })
+}

@@ -1,0 +1,16 @@
+//! How far a fitted table of counts is from the data.
+
+use crate::counts::Counts;
+
+/// The generalised Kullback-Leibler divergence of the data from the fit: the sum over seen cells of x ln(x/m) - x + m, with m
+/// the intensity times the probability of the cell. Cells without tokens come in through the total. `None` where records
+/// show different nodes or cells are unknown: then there is no one table.
+pub fn kl_divergence(counts: &Counts, ln_likelihood: f64, intensity: f64) -> Option<f64> {
+    let [block] = &counts.blocks[..] else { return None };
+    if !counts.unknown.is_empty() {
+        return None;
+    }
+    let entropy: f64 = block.counts.iter().map(|&x| x as f64 * (x as f64).ln()).sum();
+    let n = counts.n_tokens as f64;
+    Some(entropy - n * intensity.ln() - ln_likelihood - n + intensity)
+}
