@@ -228,7 +228,7 @@ pub struct FitSweepArgs {
     /// then there is one start.
     #[arg(long, value_name = "FILE", help_heading = "Sweeps", conflicts_with = "restarts")]
     pub init: Option<PathBuf>,
-    /// With em and a prior: which posterior density has its mode taken, that of the tables' logits or of the tables
+    /// With em or icm and a prior: which posterior density has its mode taken, that of the tables' logits or of the tables
     /// themselves [default: softmax].
     #[arg(long, value_name = "softmax|density", help_heading = "Sweeps")]
     pub mode: Option<ModeArg>,
@@ -288,6 +288,10 @@ pub enum FitMethod {
     Vb,
     /// Expectation maximisation: the most likely tables with `--prior none`, else the mode of their posterior.
     Em,
+    /// Dual EM: one allocation of large probability, tables integrated out.
+    DualEm,
+    /// Iterated conditional modes: one allocation and the tables that go with it.
+    Icm,
 }
 
 /// Arguments of `score`.

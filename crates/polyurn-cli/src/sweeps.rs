@@ -43,20 +43,22 @@ fn refuse(mut flags: impl Iterator<Item = &'static str>, engine: &str) -> Result
 }
 
 impl FitSweepArgs {
-    fn of_em(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let flags = [("--mode", self.mode.is_some()), ("--update", self.update.is_some())];
-        flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0)
-    }
-
     /// Refuses flags for an engine that does not sweep.
     pub fn refuse(&self, engine: &str) -> Result<()> {
         let init = self.init.is_some().then_some("--init");
-        refuse(self.sweeps.given().chain(init).chain(self.of_em()), engine)
+        refuse(self.sweeps.given().chain(init), engine)?;
+        self.refuse_mode(engine)?;
+        self.refuse_update(engine)
     }
 
-    /// Refuses flags that only em has a use for.
-    pub fn refuse_of_em(&self, engine: &str) -> Result<()> {
-        refuse(self.of_em(), engine)
+    /// Refuses `--mode`, for engines that take none.
+    pub fn refuse_mode(&self, engine: &str) -> Result<()> {
+        refuse(self.mode.is_some().then_some("--mode").into_iter(), engine)
+    }
+
+    /// Refuses `--update`, for all but em.
+    pub fn refuse_update(&self, engine: &str) -> Result<()> {
+        refuse(self.update.is_some().then_some("--update").into_iter(), engine)
     }
 
     /// The tables to start from.
@@ -73,7 +75,7 @@ impl FitSweepArgs {
         Ok(Some(start))
     }
 
-    /// What em maximises.
+    /// What em and icm maximise.
     pub fn mode(&self, has_prior: bool) -> Result<Mode> {
         match (self.mode, has_prior) {
             (Some(_), false) => Err(Error::Setting("--mode: there is no posterior without a prior".into())),

@@ -15,7 +15,7 @@ use polyurn::engine::Problem;
 use polyurn::engine::TableMeans;
 use polyurn::engine::exact::{Exact, posterior};
 use polyurn::engine::smc::{Crew, SmcPosterior};
-use polyurn::engine::sweeps::{Climbs, Em, Vb, kl_divergence};
+use polyurn::engine::sweeps::{BestAllocation, Climbs, Em, Given, Vb, kl_divergence};
 use polyurn::evidence::{Evidence, evidence};
 use polyurn::math::Double;
 use polyurn::prior::Prior;
@@ -33,7 +33,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
     let given = load_model(&args.model.model, &args.prior)?;
     let has_prior = given.has_prior;
-    let given = if args.method == FitMethod::Em { given } else { given.with_prior()? };
+    let given = if matches!(args.method, FitMethod::Em | FitMethod::Icm) { given } else { given.with_prior()? };
     let (source, settings) = given.single()?;
     let binding = load_bound(&source, &args.data.data, &args.data.reading)?;
     let start = Instant::now();
@@ -50,6 +50,9 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         FitMethod::Smc => by_particles(args, &problem, &output, &mut control, &mut warnings)?,
         FitMethod::Vb => by_vb(args, &problem, &output, &mut control, &mut warnings)?,
         FitMethod::Em => by_em(args, &problem, has_prior, &output, &mut control, &mut warnings)?,
+        FitMethod::DualEm | FitMethod::Icm => {
+            by_allocation(args, &problem, has_prior, &output, &mut control, &mut warnings)?
+        }
     };
     drop(control);
     args.checkpoint.remove_unless_cut(&warnings);
@@ -125,7 +128,8 @@ fn by_vb(
     warnings: &mut Vec<Warning>,
 ) -> Result<Found, Failure> {
     args.particles.check("vb", &["--kernel"])?;
-    args.sweeps.refuse_of_em("vb")?;
+    args.sweeps.refuse_mode("vb")?;
+    args.sweeps.refuse_update("vb")?;
     refuse_hidden(args, "vb")?;
     let vb = Vb { climb: args.sweeps.sweeps.climb(&args.particles, output.n_threads), start: args.sweeps.start()? };
     let fit = vb.fit(problem, output.seed(), control)?;
@@ -179,6 +183,48 @@ fn by_em(
         n_unknown: fit.n_unknown,
         climbs: Some((fit.climbs, 0.0)),
         ..Found::plain("em", tables, Intensity::Point(fit.intensity))
+    })
+}
+
+/// Dual EM and iterated conditional modes.
+fn by_allocation(
+    args: &FitArgs,
+    problem: &Problem<'_>,
+    has_prior: bool,
+    output: &Output,
+    control: &mut Control<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Found, Failure> {
+    let method = if args.method == FitMethod::DualEm { "dual-em" } else { "icm" };
+    args.particles.check(method, &["--kernel"])?;
+    args.sweeps.refuse_update(method)?;
+    refuse_hidden(args, method)?;
+    let given = if args.method == FitMethod::DualEm {
+        args.sweeps.refuse_mode(method)?;
+        Given::Expectations
+    } else {
+        Given::Modes(args.sweeps.mode(has_prior)?)
+    };
+    let climb = args.sweeps.sweeps.climb(&args.particles, output.n_threads);
+    let fit = BestAllocation { climb, given, start: args.sweeps.start()? }.fit(problem, output.seed(), control)?;
+    warnings.extend(fit.climbs.warnings.iter().cloned());
+    let objective = fit.climbs.trace.last().copied().unwrap_or(f64::NEG_INFINITY);
+    let tables = fit.tables(problem);
+    let ln_likelihood = fit.ln_likelihood(problem);
+    let (intensity, constant) = if given == Given::Expectations {
+        let parts = evidence(problem, Double::from(objective))?;
+        (posterior_intensity(problem, 0.0)?, parts.log_p_total + parts.log_arrangements)
+    } else if has_prior {
+        (Intensity::Point(posterior_intensity(problem, 0.0)?.mean()), 0.0)
+    } else {
+        (Intensity::Point(problem.counts.n_tokens as f64), 0.0)
+    };
+    Ok(Found {
+        objective: objective + constant,
+        ln_likelihood: Some(ln_likelihood),
+        divergence: kl_divergence(problem.counts, ln_likelihood, intensity.mean()),
+        climbs: Some((fit.climbs, constant)),
+        ..Found::plain(method, tables, intensity)
     })
 }
 
@@ -281,6 +327,8 @@ impl Found {
             ("vb", _) => "lower bound (ELBO)",
             ("em", Some(likelihood)) if likelihood == self.objective => "ln likelihood",
             ("em", _) => "ln posterior density + constant",
+            ("dual-em", _) => "ln pi(S) of the allocation",
+            ("icm", _) => "ln density of allocation, tables",
             _ => "ln evidence",
         }
     }
@@ -341,15 +389,11 @@ impl Fit<'_, '_> {
             })
             .collect();
         let part = |f: fn(&Evidence) -> f64| self.found.evidence.as_ref().map_or(Value::Null, |parts| number(f(parts)));
-        let log_marginal = match self.found.method {
-            "em" => Value::Null,
-            _ => number(self.found.objective),
-        };
-        let bound = match self.found.method {
-            "exact" => json!("exact"),
-            "vb" => json!("lower"),
-            "em" => Value::Null,
-            _ => json!("estimate"),
+        let (log_marginal, bound) = match self.found.method {
+            "exact" => (number(self.found.objective), json!("exact")),
+            "smc" => (number(self.found.objective), json!("estimate")),
+            "vb" => (number(self.found.objective), json!("lower")),
+            _ => (Value::Null, Value::Null),
         };
         let mut object = json!({
             "method": self.found.method,
@@ -492,7 +536,7 @@ impl Fit<'_, '_> {
             } else {
                 format!("{} given {}", names.join(", "), given.join(", "))
             };
-            let is_point = self.found.method == "em";
+            let is_point = matches!(self.found.intensity, Intensity::Point(_));
             text += &format!("\n{title}: {}\n", if is_point { "probability" } else { "posterior mean (sd)" });
             let mut lines: Vec<Vec<String>> = Vec::new();
             for row in table.rows.iter().take(SHOWN_ROWS) {

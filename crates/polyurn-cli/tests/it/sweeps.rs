@@ -42,7 +42,7 @@ fn a_bound_is_called_a_bound_and_lies_below_the_evidence() {
 #[test]
 fn a_fit_has_its_trace_its_divergence_and_rows_that_add_up() {
     let folder = toy();
-    for method in ["vb", "em"] {
+    for method in ["vb", "em", "dual-em", "icm"] {
         let fit = folder.json(&[&FIT[..], &["--method", method, "--max-iter", "7", "--tol", "0"]].concat());
         assert_eq!(fit["objective_trace"].as_array().unwrap().len(), 7, "{fit}");
         assert_eq!((fit["iterations"].as_u64(), fit["converged"].as_bool()), (Some(7), Some(false)));
@@ -55,6 +55,17 @@ fn a_fit_has_its_trace_its_divergence_and_rows_that_add_up() {
         let kinds: Vec<&Value> = fit["warnings"].as_array().unwrap().iter().map(|warning| &warning["kind"]).collect();
         assert!(kinds.iter().any(|kind| **kind == "not_converged"), "{kinds:?}");
     }
+}
+
+#[test]
+fn dual_em_reports_ln_pi_of_an_allocation_that_enumerate_lists() {
+    let folder = toy();
+    let fit = folder.json(&[&FIT[..], &["--method", "dual-em", "--restarts", "50"]].concat());
+    let list = folder.json(&["enumerate", "--model", "k[3] -> i j", "--data", "toy.csv"]);
+    let all: Vec<f64> = list["tensors"].as_array().unwrap().iter().map(|tensor| number(&tensor["log_pi"])).collect();
+    let best = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert!((number(&fit["objective"]) - best).abs() < 1e-9, "{} {best}", fit["objective"]);
+    assert!(fit["log_marginal"].is_null(), "{fit}");
 }
 
 #[test]
@@ -92,7 +103,7 @@ fn a_start_can_be_given() {
         r#"{"tables": {"k": [[0.2, 0.3, 0.5]], "i": [[1, 2, 1], [2, 1, 1], [1, 1, 3]],
             "j": [[1, 1, 2, 1], [2, 1, 1, 1], [1, 1, 1, 4]]}}"#,
     );
-    for method in ["vb", "em"] {
+    for method in ["vb", "em", "dual-em", "icm"] {
         let args = [&FIT[..], &["--method", method, "--init", "start.json"]].concat();
         let fit = folder.json(&args);
         assert_eq!(fit["restarts"], 1);
@@ -113,6 +124,8 @@ fn misused_flags_are_refused_in_one_line() {
         (&["--method", "vb", "--mode", "density"], &["--mode", "vb"]),
         (&["--method", "vb", "--particles", "3"], &["--particles", "vb"]),
         (&["--method", "vb", "--prior", "none"], &["none", "em"]),
+        (&["--method", "dual-em", "--mode", "density"], &["--mode", "dual-em"]),
+        (&["--method", "icm", "--update", "cycle"], &["--update", "icm"]),
         (&["--method", "em", "--prior", "none", "--mode", "softmax"], &["--mode", "prior"]),
         (&["--method", "em", "--prior", "none", "--a", "2"], &["--a", "prior"]),
         (&["--method", "em", "--mode", "density"], &["below 1", "softmax"]),

@@ -1,6 +1,7 @@
 //! Integration tests of the library, one file per theme.
 #![allow(missing_docs)]
 
+mod allocation;
 mod cases;
 mod em;
 mod enumeration;

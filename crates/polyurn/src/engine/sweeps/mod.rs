@@ -4,7 +4,9 @@
 //! They share the cells that records use, the way through the records, and the control of restarts. Work per sweep follows
 //! distinct records times hidden states; no sweep depends on the size of the tensor or of the counts.
 
+mod allocation;
 mod arrangement;
+mod best_states;
 mod cells;
 mod dirichlet;
 mod divergence;
@@ -12,15 +14,19 @@ mod em;
 mod layout;
 mod messages;
 mod mixture;
+mod multinomial;
 mod numbers;
 mod pass;
+mod point;
 mod restarts;
 mod start;
 mod tables;
 mod vb;
 
+pub use allocation::{AllocationFit, BestAllocation, Given};
 pub use divergence::kl_divergence;
-pub use em::{Em, EmFit, Mode, Turns};
+pub use em::{Em, EmFit, Turns};
+pub use point::Mode;
 pub use restarts::{Climb, Climbs};
 pub use start::StartTables;
 pub use vb::{Vb, VbFit};

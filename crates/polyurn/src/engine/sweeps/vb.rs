@@ -6,11 +6,11 @@
 
 use super::arrangement::Arrangement;
 use super::dirichlet::{add_rows, expected_logs, ln_constants};
-use super::em::{Mode, certain_likelihood};
 use super::layout::Layout;
 use super::messages::Weights;
 use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
+use super::point::{Mode, certain_likelihood};
 use super::restarts::{Climb, Climbed, Climbs};
 use super::start::{self, StartTables};
 use super::tables::dirichlet_means;

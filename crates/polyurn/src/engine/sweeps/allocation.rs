@@ -1,0 +1,263 @@
+//! One best allocation: dual EM and iterated conditional modes.
+//!
+//! Both put the tokens of every record where their multinomial distribution is largest, given the tables, and then look at the
+//! tables anew. Dual EM takes expected logarithms of the tables, and so climbs ln pi(S) with the tables integrated out; ICM
+//! takes their mode, and climbs the joint density of allocation and tables.
+
+use super::best_states::{BestState, BestStates};
+use super::dirichlet::{add_rows, expected_logs, ln_constants};
+use super::layout::{Group, Layout};
+use super::multinomial;
+use super::numbers::Numbers;
+use super::point::{Mode, Point, certain_likelihood, check_density};
+use super::restarts::{Climb, Climbed, Climbs};
+use super::start::{self, StartTables};
+use super::tables::dirichlet_means;
+use crate::Seed;
+use crate::control::Control;
+use crate::engine::Problem;
+use crate::engine::tables::TableMeans;
+use crate::error::{Error, Result};
+use crate::math::ln_factorial;
+use crate::simd::Isa;
+
+/// What is looked at of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given {
+    /// Their expected logarithms: dual EM.
+    Expectations,
+    /// Their mode: iterated conditional modes.
+    Modes(Mode),
+}
+
+/// The engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BestAllocation {
+    /// How to climb.
+    pub climb: Climb,
+    /// What is looked at of the tables.
+    pub given: Given,
+    /// Where to start from instead of drawing; then there is one start.
+    pub start: Option<StartTables>,
+}
+
+/// What it found.
+#[derive(Debug)]
+pub struct AllocationFit {
+    /// The objective of all starts, and after each sweep of the best one. With expectations: ln p(sequence, allocation), with
+    /// the number of orders in which each record's hidden values can have come; total and arrangements make it ln pi(S).
+    /// With modes the tables' density instead of their integral, up to a constant of the prior.
+    pub climbs: Climbs,
+    layout: Layout,
+    given: Given,
+    counts: Numbers,
+    /// The tables, with modes.
+    point: Option<Point>,
+}
+
+impl AllocationFit {
+    /// The tables given the allocation, for the problem that was fitted: means and spreads, or their modes.
+    pub fn tables(&self, problem: &Problem<'_>) -> Vec<TableMeans> {
+        match &self.point {
+            None => dirichlet_means(problem, &self.layout, &self.counts),
+            Some(point) => point.means(problem, &self.layout),
+        }
+    }
+
+    /// ln p(sequence | tables) with every table at its mean or mode.
+    pub fn ln_likelihood(&self, problem: &Problem<'_>) -> f64 {
+        let mode = match self.given {
+            Given::Expectations => Mode::Softmax,
+            Given::Modes(mode) => mode,
+        };
+        let mut point = Point::new(&self.layout, mode, Numbers::zeros(self.layout.n_cells));
+        let all = vec![true; self.layout.tables.len()];
+        // The mean of a row is its mode in the softmax basis.
+        point.set(&self.layout, &all, &mut self.counts.clone(), Isa::detect());
+        self.layout.ln_likelihood(&point.weights) + certain_likelihood(problem, &self.layout, mode)
+    }
+}
+
+impl BestAllocation {
+    /// Climbs from all starts.
+    ///
+    /// # Errors
+    /// When cancelled, when the time is up before the first sweep, when the start does not fit the model, when cells are
+    /// unknown, when a pseudo-count is below one and the density's mode was asked for, or when the tables have too many
+    /// cells.
+    pub fn fit(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<AllocationFit> {
+        if !problem.counts.unknown.is_empty() {
+            let message = "with unknown cells there is no one number of tokens to allocate; use --method vb or em";
+            return Err(Error::Setting(message.into()));
+        }
+        if self.given == Given::Modes(Mode::Density) {
+            check_density(problem)?;
+        }
+        let layout = Layout::new(problem)?;
+        let name = if self.given == Given::Expectations { "dual-em" } else { "icm" };
+        let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
+        let constant = match self.given {
+            Given::Expectations => layout.closed_form.value(),
+            Given::Modes(mode) => certain_likelihood(problem, &layout, mode),
+        };
+        let fingerprint = self.climb.fingerprint(name, &layout, &[], seed);
+        let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
+        let (climbs, state) = climb.climb_from_all(name, fingerprint, control, |restart, tick| {
+            let weights = given.clone().unwrap_or_else(|| start::random(&layout, seed, restart));
+            let mut ascent = Ascent::new(&layout, self.given, weights, self.climb.isa);
+            let (mut trace, converged) = climb.climb(|| ascent.sweep(), tick)?;
+            trace.iter_mut().for_each(|objective| *objective += constant);
+            let mut state = ascent.counts.to_vec();
+            state.extend(ascent.point.iter().flat_map(Point::to_list));
+            Ok(Climbed { trace, converged, state })
+        })?;
+        let (cells, point) = state.split_at(layout.n_cells);
+        let mut counts = Numbers::zeros(layout.n_cells);
+        counts.copy_from_slice(cells);
+        let point = match self.given {
+            Given::Expectations => None,
+            Given::Modes(mode) => Some(Point::from_list(&layout, mode, point)),
+        };
+        Ok(AllocationFit { climbs, layout, given: self.given, counts, point })
+    }
+}
+
+/// A climb under way.
+#[derive(Debug)]
+struct Ascent<'l> {
+    layout: &'l Layout,
+    isa: Isa,
+    /// Logarithms of the weights of all cells.
+    logs: Vec<f64>,
+    /// The allocation's counts of all cells.
+    counts: Numbers,
+    rows: Vec<f64>,
+    weights: Numbers,
+    row_psi: Vec<f64>,
+    point: Option<Point>,
+    search: BestStates,
+}
+
+impl<'l> Ascent<'l> {
+    fn new(layout: &'l Layout, given: Given, weights: Numbers, isa: Isa) -> Self {
+        let point = match given {
+            Given::Expectations => None,
+            Given::Modes(mode) => Some(Point::new(layout, mode, weights.clone())),
+        };
+        Ascent {
+            layout,
+            isa,
+            logs: weights.iter().map(|weight| weight.ln()).collect(),
+            counts: Numbers::zeros(layout.n_cells),
+            rows: vec![0.0; layout.n_rows],
+            weights,
+            row_psi: Vec::new(),
+            point,
+            search: BestStates::default(),
+        }
+    }
+
+    /// A new allocation, and the tables that go with it.
+    fn sweep(&mut self) -> f64 {
+        let layout = self.layout;
+        let orders = self.allocate();
+        if let Some(fixed) = &layout.fixed {
+            self.counts.iter_mut().zip(fixed).for_each(|(count, fixed)| *count += fixed);
+        }
+        match &mut self.point {
+            None => {
+                for table in &layout.tables {
+                    add_rows(table, &self.counts, &mut self.rows);
+                }
+                let objective = ln_constants(layout, &self.counts, &self.rows, self.isa).value() + orders;
+                expected_logs(
+                    layout,
+                    &self.counts,
+                    &self.rows,
+                    self.isa,
+                    &mut self.row_psi,
+                    &mut self.logs,
+                    &mut self.weights,
+                );
+                objective
+            }
+            Some(point) => {
+                let all = vec![true; layout.tables.len()];
+                point.set(layout, &all, &mut self.counts.clone(), self.isa);
+                self.logs.iter_mut().zip(point.weights.iter()).for_each(|(log, weight)| *log = weight.ln());
+                let used = self.counts.iter().zip(&self.logs).filter(|(count, _)| **count > 0.0);
+                used.map(|(count, log)| count * log).sum::<f64>() + point.ln_prior(layout) + orders
+            }
+        }
+    }
+
+    /// Puts all tokens where their multinomial is largest. Gives ln of the number of orders that all records' hidden values
+    /// can have come in; minus infinity when a record is impossible.
+    fn allocate(&mut self) -> f64 {
+        self.counts.fill(0.0);
+        let mut orders = 0.0;
+        let (mut logs, mut shared_out) = (Vec::new(), Vec::new());
+        for group in &self.layout.groups {
+            let is_one_bucket = group.elimination.buckets().len() == 1;
+            for (record, &count) in group.counts.iter().enumerate() {
+                let starts = group.starts_of(record);
+                let n = count as u64;
+                let states = if is_one_bucket {
+                    logs.clear();
+                    logs.resize(group.elimination.n_states(), 0.0);
+                    for (family, &start) in group.families.iter().zip(starts) {
+                        let cells = family.offsets.iter().map(|&at| self.logs[(start + at) as usize]);
+                        logs.iter_mut().zip(cells).for_each(|(log, cell)| *log += cell);
+                    }
+                    None
+                } else {
+                    self.search.start(group, starts, &self.logs);
+                    Some(self.most_probable(group, n, &mut logs))
+                };
+                if logs.iter().all(|&log| log == f64::NEG_INFINITY) {
+                    return f64::NEG_INFINITY;
+                }
+                multinomial::mode(n, &logs, &mut shared_out);
+                for (ix, &own) in shared_out.iter().enumerate().filter(|(_, own)| **own > 0) {
+                    orders -= ln_factorial_of(own);
+                    for (family, &start) in group.families.iter().zip(starts) {
+                        let bucket = family.bucket.expect("a known record's families have unseen nodes");
+                        let state = states.as_ref().map_or(ix, |states| states[ix].states[bucket] as usize);
+                        self.counts[(start + family.offsets[state]) as usize] += own as f64;
+                    }
+                }
+                orders += ln_factorial_of(n);
+            }
+        }
+        orders
+    }
+
+    /// The states that a mode of n tokens can use, best first, and their logarithms.
+    fn most_probable(&mut self, group: &Group, n: u64, logs: &mut Vec<f64>) -> Vec<BestState> {
+        let mut states: Vec<BestState> = Vec::new();
+        let mut counts = Vec::new();
+        let mut next = self.search.next(group);
+        logs.clear();
+        while let Some(state) = next {
+            logs.push(state.ln);
+            states.push(state);
+            next = self.search.next(group);
+            // As many again before looking whether they suffice.
+            if !states.len().is_power_of_two() {
+                continue;
+            }
+            multinomial::mode(n, logs, &mut counts);
+            // One more state gets a token only if that beats the last token of another.
+            let used = logs.iter().zip(&counts).filter(|(_, count)| **count > 0);
+            let weakest = used.map(|(log, &count)| log - (count as f64).ln()).fold(f64::INFINITY, f64::min);
+            if next.as_ref().is_none_or(|next| next.ln <= weakest) {
+                break;
+            }
+        }
+        states
+    }
+}
+
+fn ln_factorial_of(n: u64) -> f64 {
+    if n < 2 { 0.0 } else { ln_factorial(n).value() }
+}
