@@ -41,7 +41,7 @@ bench-sweeps: $(VENV)/peers
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin sweeps
 
 $(VENV)/peers: $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --quiet scikit-learn scipy lda
+	$(VENV)/bin/python -m pip install --quiet scikit-learn scipy lda pyttb stepmix
 	touch $@
 
 # A virtual environment with what the benchmarks compare against.

@@ -100,6 +100,97 @@ def lda(folder):
     return {"seconds": seconds, "bound": bound, "version": "scikit-learn " + version("scikit-learn")}
 
 
+def simulated_tensor(side, n_tokens):
+    """Counts of a CP model of rank 10, with factor columns from a flat-tailed Dirichlet distribution."""
+    rng = np.random.default_rng(1)
+    factors = [rng.dirichlet(np.full(side, 0.1), size=10) for _ in range(3)]
+    component = rng.integers(10, size=n_tokens)
+    cells = np.zeros(n_tokens, dtype=np.int64)
+    for factor in factors:
+        values = np.empty(n_tokens, dtype=np.int64)
+        for r in range(10):
+            own = component == r
+            values[own] = rng.choice(side, size=own.sum(), p=factor[r])
+        cells = cells * side + values
+    cells, counts = np.unique(cells, return_counts=True)
+    return np.stack([cells // side**2, cells // side % side, cells % side], axis=1), counts
+
+
+def divergence_of(factors, weights, indices, counts):
+    fitted = np.ones((len(counts), 10)) * weights
+    for mode, factor in enumerate(factors):
+        fitted *= factor[indices[:, mode]]
+    fitted = np.maximum(fitted.sum(axis=1), 1e-10)
+    total = (weights * np.prod([factor.sum(axis=0) for factor in factors], axis=0)).sum()
+    return float((counts * np.log(counts / fitted)).sum() - counts.sum() + total)
+
+
+def poisson_cp(folder, side, n_tokens, algorithm, seconds):
+    import pyttb
+
+    indices, counts = simulated_tensor(side, n_tokens)
+    write_counts(folder / "data.csv", ["i", "j", "k"], indices.T, counts)
+    tensor = pyttb.sptensor(indices, counts[:, None].astype(float), (side,) * 3)
+    rng = np.random.default_rng(2)
+    start = [rng.random((side, 10)) for _ in range(3)]
+    for name, factor in zip("ijk", start):
+        write_array(folder / f"{name}.f64", factor)
+    init = pyttb.ktensor([factor.copy() for factor in start], np.ones(10))
+    began = time.perf_counter()
+    model, _, output = pyttb.cp_apr(tensor, 10, algorithm=algorithm, init=init, stoptime=seconds, printitn=0)
+    elapsed = time.perf_counter() - began
+    return {
+        "seconds": elapsed,
+        "divergence": divergence_of(model.factor_matrices, model.weights, indices, counts),
+        "outer": int(output["nTotalIters"]) if algorithm == "mu" else int(output.get("nTotalIters", 0)),
+        "version": "pyttb " + version("pyttb"),
+    }
+
+
+def cp64(folder):
+    """Poisson CP by projected damped Newton, to convergence."""
+    return poisson_cp(folder, 64, 100_000, "pdnr", 60)
+
+
+def cp1000(folder):
+    """Poisson CP by multiplicative updates, half a minute of it."""
+    return poisson_cp(folder, 1000, 1_000_000, "mu", 30)
+
+
+def lca(folder):
+    """Latent classes, one to ten of them, by EM."""
+    from stepmix.stepmix import StepMix
+
+    rng = np.random.default_rng(1)
+    shares, tables = rng.dirichlet(np.full(6, 5.0)), rng.dirichlet(np.full(5, 0.7), size=(6, 7))
+    classes = rng.choice(6, size=4177, p=shares)
+    x = np.stack([[rng.choice(5, p=tables[c, item]) for item in range(7)] for c in classes])
+    with open(folder / "data.csv", "w") as out:
+        out.write(",".join("abdefgh") + "\n")
+        out.writelines(",".join(map(str, row)) + "\n" for row in x)
+    began, likelihoods, bics = time.perf_counter(), [], []
+    for n_classes in range(1, 11):
+        model = StepMix(n_classes, measurement="categorical", n_init=1, abs_tol=1e-6, max_iter=10_000, random_state=1,
+                        verbose=0, progress_bar=0)
+        model.fit(x)
+        likelihoods.append(model.score(x) * len(x))
+        bics.append(model.bic(x))
+    seconds = time.perf_counter() - began
+    # Longer, for a comparison of what both converge to.
+    best = max(
+        StepMix(6, measurement="categorical", n_init=1, abs_tol=1e-13, max_iter=100_000, random_state=seed, verbose=0,
+                progress_bar=0).fit(x).score(x) * len(x)
+        for seed in range(5)
+    )
+    return {
+        "seconds": seconds,
+        "likelihoods": likelihoods,
+        "best_of_six": best,
+        "chosen": int(np.argmin(bics)) + 1,
+        "version": "stepmix " + version("stepmix"),
+    }
+
+
 if __name__ == "__main__":
-    peers = {peer.__name__: peer for peer in (nmf, lda)}
+    peers = {peer.__name__: peer for peer in (nmf, lda, cp64, cp1000, lca)}
     print(json.dumps(peers[sys.argv[1]](Path(sys.argv[2]))))

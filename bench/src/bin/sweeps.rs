@@ -4,7 +4,7 @@
 use polyurn::control::Control;
 use polyurn::counts::{Dataset, Labels};
 use polyurn::engine::Problem;
-use polyurn::engine::sweeps::{Climb, Em, StartTables, Vb};
+use polyurn::engine::sweeps::{Climb, Em, EmFit, StartTables, Turns, Vb};
 use polyurn::evidence::ln_p_given;
 use polyurn::io::{Format, read_from};
 use polyurn::math::special;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Instant;
 
 fn main() -> Result<()> {
-    let sections: [Section; 2] = [("nmf", nmf), ("lda", lda)];
+    let sections: [Section; 5] = [("nmf", nmf), ("lda", lda), ("cp64", cp64), ("cp1000", cp1000), ("lca", lca)];
     for (_, section) in wanted(sections) {
         section()?;
         println!();
@@ -189,4 +189,141 @@ fn peer_tables(peer: &Peer, docs: &Labels, words: &Labels) -> StartTables {
     let of_topics = rows(array, n_words);
     let of_topics = of_topics.iter().map(|row| columns.iter().map(|&word| row[word]).collect()).collect();
     StartTables { tables: [("topic".to_owned(), topics), ("word".to_owned(), of_topics)].into_iter().collect() }
+}
+
+fn cp64() -> Result<()> {
+    println!(
+        "Poisson CP, rank 10, 64^3, 100,000 tokens, one thread: time to the divergence of a converged Newton method"
+    );
+    reach(&Peer::run("cp64"), 1000).map(drop)
+}
+
+fn cp1000() -> Result<()> {
+    println!(
+        "Poisson CP, rank 10, 1000^3, 1,000,000 tokens, one thread: time to what multiplicative updates reach in 30 s"
+    );
+    let peer = Peer::run("cp1000");
+    let a_sweep = reach(&peer, 60)?;
+    // The peer counts updates of one mode.
+    let theirs = peer.seconds() / peer.found["outer"].as_f64().expect("updates") * 3.0;
+    println!(
+        "            a sweep over three modes {:.1} ms, peer {:.1} ms: {:.1} times as long",
+        a_sweep * 1e3,
+        theirs * 1e3,
+        theirs / a_sweep
+    );
+    Ok(())
+}
+
+/// Times EM from the peer's start to the peer's divergence; gives the time of one sweep.
+fn reach(peer: &Peer, most_sweeps: u64) -> Result<f64> {
+    let data = peer.data()?;
+    let theirs = peer.found["divergence"].as_f64().expect("a divergence");
+    let binding = bound("r[10] -> i j k", &data)?;
+    let mut tables: Vec<(String, Vec<Vec<f64>>)> = Vec::new();
+    let mut weights = vec![1.0; 10];
+    for (name, labels) in ["i", "j", "k"].into_iter().zip(&binding.counts.labels[1..]) {
+        let (of_rank, sums) = columns(&peer.array(&format!("{name}.f64")), 10);
+        weights.iter_mut().zip(&sums).for_each(|(weight, sum)| *weight *= sum);
+        let order: Vec<usize> =
+            (0..labels.len()).map(|value| labels.name(value).to_string().parse().expect("a number")).collect();
+        let rows = of_rank.iter().map(|row| order.iter().map(|&value| row[value]).collect()).collect();
+        tables.push((name.to_owned(), rows));
+    }
+    tables.push(("r".to_owned(), vec![weights]));
+    let start = StartTables { tables: tables.into_iter().collect() };
+    let prior = Prior::build(&binding.model, &PriorSettings::default())?;
+    let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
+    let em = |max_iter: u64, start: Option<&StartTables>| Em {
+        climb: Climb { restarts: 1, max_iter, tol: 0.0, threads: 1, ..Default::default() },
+        start: start.cloned(),
+        ..Default::default()
+    };
+    let (total, entropy) = (polyurn_bench::n_tokens(&data)?, polyurn_bench::sum_of_x_ln_x(&data)?);
+    println!("            peer: divergence {theirs:.1}");
+    let divergences =
+        |fit: &EmFit| -> Vec<f64> { fit.climbs.trace.iter().map(|ln| entropy - total * total.ln() - ln).collect() };
+    let first_as_low = |list: &[f64]| list.iter().position(|&divergence| divergence <= theirs);
+    // From the peer's start, factors taking turns as the peer's do.
+    let fit = em(most_sweeps, Some(&start)).fit(&problem, Seed(0), &mut Control::default())?;
+    let list = divergences(&fit);
+    match first_as_low(&list) {
+        None => println!(
+            "            the peer's start: not reached, {:.1} after {most_sweeps} sweeps",
+            list[list.len() - 1]
+        ),
+        Some(ix) => {
+            let em = em(ix as u64 + 1, Some(&start));
+            let (seconds, _) = best_of(3, || em.fit(&problem, Seed(0), &mut Control::default()))?;
+            let ratio = peer.seconds() / seconds;
+            println!(
+                "{:>10.1} ms  the peer's start: as low after {} sweeps, {ratio:.1} times sooner",
+                seconds * 1e3,
+                ix + 1
+            );
+        }
+    }
+    // From our own starts, all tables together, one start after another until one gets there.
+    for first_seed in [1, 11, 21] {
+        let mut seconds = 0.0;
+        for seed in first_seed..first_seed + 10 {
+            let together = |max_iter: u64| Em { turns: Turns::Together, ..em(max_iter, None) };
+            let from = Instant::now();
+            let fit = together(most_sweeps).fit(&problem, Seed(seed), &mut Control::default())?;
+            let whole = from.elapsed().as_secs_f64();
+            let Some(ix) = first_as_low(&divergences(&fit)) else {
+                seconds += whole;
+                continue;
+            };
+            let em = together(ix as u64 + 1);
+            seconds += best_of(1, || em.fit(&problem, Seed(seed), &mut Control::default()))?.0;
+            let (n_starts, ratio) = (seed - first_seed + 1, peer.seconds() / seconds);
+            println!(
+                "{:>10.1} ms  own starts, together: start {n_starts} as low after {} sweeps, {ratio:.1} times sooner",
+                seconds * 1e3,
+                ix + 1
+            );
+            break;
+        }
+    }
+    println!("{:>10.1} ms  {}", peer.seconds() * 1e3, peer.version());
+    let of = |n_sweeps: u64| best_of(3, || em(n_sweeps, None).fit(&problem, Seed(1), &mut Control::default()));
+    Ok((of(40)?.0 - of(10)?.0) / 30.0)
+}
+
+fn lca() -> Result<()> {
+    println!(
+        "Latent classes of 4,177 people and seven answers of five categories, K = 1 to 10, one start each, one thread"
+    );
+    let peer = Peer::run("lca");
+    let data = peer.data()?;
+    // The peer's tolerance is 1e-6 nats a person; the likelihood is about 10 nats a person.
+    let climb = Climb { restarts: 1, max_iter: 10_000, tol: 1e-7, threads: 1, ..Default::default() };
+    let em = Em { climb, turns: Turns::Together, ..Default::default() };
+    let fit = |n_classes: u32, em: &Em| {
+        with_problem(&format!("lca({n_classes})"), &data, 1.0, |problem| {
+            em.fit(problem, Seed(1), &mut Control::default())
+        })
+    };
+    let (seconds, fits) = best_of(3, || (1..=10).map(|n_classes| fit(n_classes, &em)).collect::<Result<Vec<_>>>())?;
+    println!("{:>10.1} ms  em", seconds * 1e3);
+    show(peer.version(), peer.seconds(), seconds);
+    let theirs: Vec<f64> =
+        peer.found["likelihoods"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
+    for (ix, (ours, theirs)) in fits.iter().zip(theirs).enumerate() {
+        println!(
+            "            K = {:>2}: ln likelihood {:.3} ({} sweeps), peer {theirs:.3}",
+            ix + 1,
+            ours.ln_likelihood,
+            ours.climbs.trace.len()
+        );
+    }
+    let more = Em { climb: Climb { restarts: 5, tol: 1e-15, ..em.climb.clone() }, ..em };
+    let best = fit(6, &more)?.ln_likelihood;
+    let theirs = peer.found["best_of_six"].as_f64().expect("a number");
+    println!(
+        "            best of five starts at K = 6: {best:.7}, peer {theirs:.7}: relative difference {:.1e}",
+        (best / theirs - 1.0).abs()
+    );
+    Ok(())
 }

@@ -11,7 +11,7 @@ use super::multinomial;
 use super::numbers::Numbers;
 use super::point::{Mode, Point, certain_likelihood, check_density};
 use super::restarts::{Climb, Climbed, Climbs};
-use super::start::{self, StartTables};
+use super::start::{self, Spread, StartTables};
 use super::tables::dirichlet_means;
 use crate::Seed;
 use crate::control::Control;
@@ -103,7 +103,7 @@ impl BestAllocation {
         let fingerprint = self.climb.fingerprint(name, &layout, &[], seed);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
         let (climbs, state) = climb.climb_from_all(name, fingerprint, control, |restart, tick| {
-            let weights = given.clone().unwrap_or_else(|| start::random(&layout, seed, restart));
+            let weights = given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, seed, restart));
             let mut ascent = Ascent::new(&layout, self.given, weights, self.climb.isa);
             let (mut trace, converged) = climb.climb(|| ascent.sweep(), tick)?;
             trace.iter_mut().for_each(|objective| *objective += constant);

@@ -12,7 +12,7 @@ use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
 use super::point::{Mode, Point, certain_likelihood, check_density};
 use super::restarts::{Climb, Climbed, Climbs};
-use super::start::{self, StartTables};
+use super::start::{self, Spread, StartTables};
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
@@ -91,7 +91,7 @@ impl Em {
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
         let new_ascent = |restart: u64| {
             let weights = given.clone().unwrap_or_else(|| {
-                let mut weights = start::random(&layout, seed, restart);
+                let mut weights = start::random(&layout, Spread::Moderate, seed, restart);
                 start::normalise(&layout, &mut weights);
                 weights
             });

@@ -48,15 +48,30 @@ pub fn normalise(layout: &Layout, weights: &mut [f64]) {
     }
 }
 
-/// How far random weights are from one another: a few percent. Hidden values that hardly differ find what separates them
-/// by themselves and end far higher than those that start with features of their own (docs/sweeps.md).
-const SPREAD: f64 = 0.02;
+/// How far random weights are from one another: powers of exponential variables. Hidden values that hardly differ find what
+/// separates them by themselves and end higher than those that start with features of their own (docs/sweeps.md).
+#[derive(Debug, Clone, Copy)]
+pub enum Spread {
+    /// A few percent.
+    Slight,
+    /// A quarter or so: what serves EM best, which leaves a nearly even start only slowly.
+    Moderate,
+}
+
+impl Spread {
+    fn power(self) -> f64 {
+        match self {
+            Spread::Slight => 0.02,
+            Spread::Moderate => 0.2,
+        }
+    }
+}
 
 /// Weights of all cells, drawn independently.
-pub fn random(layout: &Layout, seed: Seed, restart: u64) -> Numbers {
+pub fn random(layout: &Layout, spread: Spread, seed: Seed, restart: u64) -> Numbers {
     let mut rng = seed.stream(Purpose::Start, restart, 0, 0);
     let mut weights = Numbers::zeros(layout.n_cells);
-    weights.fill_with(|| (-draw::open_unit(&mut rng).ln()).powf(SPREAD));
+    weights.fill_with(|| (-draw::open_unit(&mut rng).ln()).powf(spread.power()));
     weights
 }
 

@@ -12,7 +12,7 @@ use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
 use super::point::{Mode, certain_likelihood};
 use super::restarts::{Climb, Climbed, Climbs};
-use super::start::{self, StartTables};
+use super::start::{self, Spread, StartTables};
 use super::tables::dirichlet_means;
 use crate::Seed;
 use crate::control::Control;
@@ -202,7 +202,7 @@ impl Vb {
         let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
         let fingerprint = self.climb.fingerprint("vb", &layout, &arrangements, seed);
         let ascent = |restart: u64| {
-            let weights = given.clone().unwrap_or_else(|| start::random(&layout, seed, restart));
+            let weights = given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, seed, restart));
             Ascent::new(&layout, &arrangements, unknown, weights, self.climb.isa)
         };
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
