@@ -2,10 +2,11 @@
 //! `make bench-sweeps` sets up. All figures of a comparison come from one run, one after another on the same machine.
 
 use polyurn::control::Control;
-use polyurn::counts::{Dataset, Labels};
+use polyurn::counts::{Counts, Dataset, Labels};
 use polyurn::engine::Problem;
 use polyurn::engine::sweeps::{Climb, Em, EmFit, StartTables, Turns, Vb};
 use polyurn::evidence::ln_p_given;
+use polyurn::graph::{ModelSource, bind_without_data};
 use polyurn::io::{Format, read_from};
 use polyurn::math::special;
 use polyurn::prior::{Prior, PriorSettings};
@@ -16,7 +17,8 @@ use std::path::Path;
 use std::time::Instant;
 
 fn main() -> Result<()> {
-    let sections: [Section; 5] = [("nmf", nmf), ("lda", lda), ("cp64", cp64), ("cp1000", cp1000), ("lca", lca)];
+    let sections: [Section; 6] =
+        [("nmf", nmf), ("lda", lda), ("cp64", cp64), ("cp1000", cp1000), ("lca", lca), ("scale", scale)];
     for (_, section) in wanted(sections) {
         section()?;
         println!();
@@ -326,4 +328,58 @@ fn lca() -> Result<()> {
         (best / theirs - 1.0).abs()
     );
     Ok(())
+}
+
+fn scale() -> Result<()> {
+    println!("VB of doc -> topic[K] -> word, 100,000 documents and 20,000 words, two threads");
+    for (n_records, n_topics) in [(2_500_000u64, 50), (5_000_000, 50), (10_000_000, 25), (10_000_000, 50)] {
+        // Distinct records: every document gets as many words, spread over the vocabulary by a step of its own.
+        let per_doc = n_records / 100_000;
+        let docs: Vec<u32> = (0..n_records).map(|ix| (ix / per_doc) as u32).collect();
+        let word = |ix: u64| ((ix / per_doc * 7919 + ix % per_doc * 197) % 20_000) as u32;
+        let words: Vec<u32> = (0..n_records).map(word).collect();
+        let n_tokens: Vec<u64> = (0..n_records).map(|ix| 1 + ix * 31 % 3).collect();
+        let text = format!("doc[100000] -> topic[{n_topics}] -> word[20000]");
+        let (model, _, _) = bind_without_data(&ModelSource::parse(&text)?, None)?;
+        let labels = model.sizes().iter().map(|&size| Labels::Indexed { size, first: 0 }).collect();
+        let counts = Counts::new(labels, &[Some(docs), None, Some(words)], &n_tokens, Vec::new())?;
+        assert_eq!(counts.n_records() as u64, n_records);
+        drop(n_tokens);
+        let prior = Prior::build(&model, &PriorSettings { a: Some(1e5), ..Default::default() })?;
+        let problem = Problem::new(&model, &prior, &counts)?;
+        let before = resident();
+        let run = |max_iter: u64| {
+            let climb = Climb { restarts: 1, max_iter, tol: 0.0, threads: 2, ..Default::default() };
+            let vb = Vb { climb, start: None };
+            best_of(1, || vb.fit(&problem, Seed(1), &mut Control::default()))
+        };
+        let (once, _) = run(1)?;
+        let (thrice, _) = run(3)?;
+        let data = n_records as f64 * 16.0 / 1e6;
+        println!(
+            "{:>10.1} ms  a sweep over {n_records} records, K = {n_topics}; {:.0} ms to prepare and finish; data {data:.0} MB, {before:.0} MB held before, {:.0} MB at most",
+            (thrice - once) * 500.0,
+            (once - (thrice - once) / 2.0) * 1e3,
+            most_resident()
+        );
+    }
+    Ok(())
+}
+
+/// Memory of this process now, in megabytes; the largest so far is forgotten.
+fn resident() -> f64 {
+    // Linux starts counting anew; elsewhere the figure is the largest ever.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    memory("VmRSS:")
+}
+
+/// The most since then.
+fn most_resident() -> f64 {
+    memory("VmHWM:")
+}
+
+fn memory(field: &str) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).map_or(f64::NAN, |kb| kb / 1024.0)
 }

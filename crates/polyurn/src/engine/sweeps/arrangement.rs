@@ -80,9 +80,13 @@ impl Arrangement {
             (lead == Some(table), uses(table) == 1, layout.tables[table].n_cells(), std::cmp::Reverse(ix))
         };
         let lead = (0..n_families).max_by_key(rank).expect("a group has families");
-        let mut order: Vec<u32> = (0..group.n_records() as u32).collect();
         // Within a run records stay in their order, so that memory is mostly read in one direction.
-        order.sort_by_key(|&record| group.starts_of(record as usize)[lead]);
+        let place = |record: usize| u64::from(group.starts_of(record)[lead]) << 32 | record as u64;
+        let mut order: Vec<u64> = (0..group.n_records()).map(place).collect();
+        if !order.is_sorted() {
+            order.sort_unstable();
+        }
+        let order: Vec<u32> = order.into_iter().map(|place| place as u32).collect();
         let mut starts = Vec::with_capacity(group.starts.len());
         order.iter().for_each(|&record| starts.extend_from_slice(group.starts_of(record as usize)));
         let counts = order.iter().map(|&record| group.counts[record as usize]).collect();

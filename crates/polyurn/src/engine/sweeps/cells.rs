@@ -34,6 +34,8 @@ pub struct Shape {
     pub strides: Vec<usize>,
     /// Cells of a block.
     pub interior: usize,
+    /// For each position that picks the block its share in the number of the key, where 64 bits hold all numbers.
+    key_strides: Option<Vec<(usize, u64)>>,
 }
 
 impl Shape {
@@ -49,7 +51,19 @@ impl Shape {
                 interior *= f64::from(sizes[at]);
             }
         }
-        (interior <= MAX_CELLS).then_some(Shape { sizes, is_key, strides, interior: interior as usize })
+        let mut key_strides = Vec::new();
+        let mut n_keys = 1u64;
+        let mut is_narrow = true;
+        for at in (0..n_positions).rev().filter(|&at| is_key[at]) {
+            key_strides.push((at, n_keys));
+            n_keys = n_keys.checked_mul(u64::from(sizes[at])).unwrap_or_else(|| {
+                is_narrow = false;
+                1
+            });
+        }
+        let key_strides = is_narrow.then_some(key_strides);
+        let interior_len = interior as usize;
+        (interior <= MAX_CELLS).then_some(Shape { sizes, is_key, strides, interior: interior_len, key_strides })
     }
 
     /// Values of all positions for a cell: those of the key from its number, the others from the number within the block.
@@ -70,6 +84,10 @@ impl Shape {
 
     /// The number of the key that the family has in this record.
     pub fn key(&self, nodes: &[NodeIndex], record: &[u32]) -> u128 {
+        if let Some(strides) = &self.key_strides {
+            let share = |&(at, stride): &(usize, u64)| stride * u64::from(record[nodes[at].ix()]);
+            return u128::from(strides.iter().map(share).sum::<u64>());
+        }
         let mut key = 0;
         for (at, node) in nodes.iter().enumerate().take(self.sizes.len()).filter(|&(at, _)| self.is_key[at]) {
             key = key * u128::from(self.sizes[at]) + u128::from(record[node.ix()]);
