@@ -6,7 +6,7 @@
 
 use super::best_states::{BestState, BestStates};
 use super::dirichlet::{add_rows, expected_logs, ln_constants};
-use super::layout::{Group, Layout};
+use super::layout::{Group, Layout, Records};
 use super::multinomial;
 use super::numbers::Numbers;
 use super::point::{Mode, Point, certain_likelihood, check_density};
@@ -49,6 +49,7 @@ pub struct AllocationFit {
     /// With modes the tables' density instead of their integral, up to a constant of the prior.
     pub climbs: Climbs,
     layout: Layout,
+    records: Vec<Records>,
     given: Given,
     counts: Numbers,
     /// The tables, with modes.
@@ -74,7 +75,8 @@ impl AllocationFit {
         let all = vec![true; self.layout.tables.len()];
         // The mean of a row is its mode in the softmax basis.
         point.set(&self.layout, &all, &mut self.counts.clone(), Isa::detect());
-        self.layout.ln_likelihood(&point.weights) + certain_likelihood(problem, &self.layout, mode)
+        self.layout.ln_likelihood(self.records.iter().enumerate(), &point.weights)
+            + certain_likelihood(problem, &self.layout, mode)
     }
 }
 
@@ -93,7 +95,7 @@ impl BestAllocation {
         if self.given == Given::Modes(Mode::Density) {
             check_density(problem)?;
         }
-        let layout = Layout::new(problem)?;
+        let (layout, records) = Layout::new(problem)?;
         let name = if self.given == Given::Expectations { "dual-em" } else { "icm" };
         let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
         let constant = match self.given {
@@ -104,7 +106,7 @@ impl BestAllocation {
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
         let (climbs, state) = climb.climb_from_all(name, fingerprint, control, |restart, tick| {
             let weights = given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, seed, restart));
-            let mut ascent = Ascent::new(&layout, self.given, weights, self.climb.isa);
+            let mut ascent = Ascent::new(&layout, &records, self.given, weights, self.climb.isa);
             let (mut trace, converged) = climb.climb(|| ascent.sweep(), tick)?;
             trace.iter_mut().for_each(|objective| *objective += constant);
             let mut state = ascent.counts.to_vec();
@@ -118,7 +120,7 @@ impl BestAllocation {
             Given::Expectations => None,
             Given::Modes(mode) => Some(Point::from_list(&layout, mode, point)),
         };
-        Ok(AllocationFit { climbs, layout, given: self.given, counts, point })
+        Ok(AllocationFit { climbs, layout, records, given: self.given, counts, point })
     }
 }
 
@@ -126,6 +128,7 @@ impl BestAllocation {
 #[derive(Debug)]
 struct Ascent<'l> {
     layout: &'l Layout,
+    records: &'l [Records],
     isa: Isa,
     /// Logarithms of the weights of all cells.
     logs: Vec<f64>,
@@ -139,13 +142,14 @@ struct Ascent<'l> {
 }
 
 impl<'l> Ascent<'l> {
-    fn new(layout: &'l Layout, given: Given, weights: Numbers, isa: Isa) -> Self {
+    fn new(layout: &'l Layout, records: &'l [Records], given: Given, weights: Numbers, isa: Isa) -> Self {
         let point = match given {
             Given::Expectations => None,
             Given::Modes(mode) => Some(Point::new(layout, mode, weights.clone())),
         };
         Ascent {
             layout,
+            records,
             isa,
             logs: weights.iter().map(|weight| weight.ln()).collect(),
             counts: Numbers::zeros(layout.n_cells),
@@ -197,10 +201,9 @@ impl<'l> Ascent<'l> {
         self.counts.fill(0.0);
         let mut orders = 0.0;
         let (mut logs, mut shared_out) = (Vec::new(), Vec::new());
-        for group in &self.layout.groups {
+        for (group, records) in self.layout.groups.iter().zip(self.records) {
             let is_one_bucket = group.elimination.buckets().len() == 1;
-            for (record, &count) in group.counts.iter().enumerate() {
-                let starts = group.starts_of(record);
+            for (starts, count) in records.iter() {
                 let n = count as u64;
                 let states = if is_one_bucket {
                     logs.clear();

@@ -4,7 +4,7 @@
 //! Chunks end where the lead's blocks do, so each chunk has these cells to itself; of all other tables it has sums of its
 //! own, added up in the order of the chunks. The chunks depend on the data alone, so the number of threads changes nothing.
 
-use super::layout::{Group, GroupFamily, Layout};
+use super::layout::{Group, GroupFamily, Layout, Records};
 use std::ops::Range;
 
 /// Most chunks of a group.
@@ -23,10 +23,8 @@ pub struct Arrangement {
     pub group: usize,
     /// The family that records are sorted by.
     pub lead: usize,
-    /// For each record and family the first of its cells.
-    pub starts: Vec<u32>,
-    /// Number of tokens of each record.
-    pub counts: Vec<f64>,
+    /// The records, sorted.
+    pub records: Records,
     /// For each run of records with the same cells of the lead its end.
     pub run_ends: Vec<u32>,
     /// Families whose cells are the same throughout a run, the lead among them; then the others.
@@ -71,7 +69,7 @@ impl Chunk {
 impl Arrangement {
     /// Sorts the records of a group by the cells of a table, or by the family with most cells; `wanted` are the tables whose
     /// expected counts passes will ask for.
-    pub fn new(layout: &Layout, group_ix: usize, wanted: &[bool], lead: Option<usize>) -> Self {
+    pub fn new(layout: &Layout, group_ix: usize, records: Records, wanted: &[bool], lead: Option<usize>) -> Self {
         let group = &layout.groups[group_ix];
         let n_families = group.families.len();
         let uses = |table: usize| group.families.iter().filter(|family| family.table == table).count();
@@ -81,15 +79,17 @@ impl Arrangement {
         };
         let lead = (0..n_families).max_by_key(rank).expect("a group has families");
         // Within a run records stay in their order, so that memory is mostly read in one direction.
-        let place = |record: usize| u64::from(group.starts_of(record)[lead]) << 32 | record as u64;
-        let mut order: Vec<u64> = (0..group.n_records()).map(place).collect();
-        if !order.is_sorted() {
+        let place = |record: usize| u64::from(records.starts_of(record)[lead]) << 32 | record as u64;
+        let n_records = records.len();
+        let records = if (0..n_records).is_sorted_by_key(place) {
+            records
+        } else {
+            let mut order: Vec<u64> = (0..n_records).map(place).collect();
             order.sort_unstable();
-        }
-        let order: Vec<u32> = order.into_iter().map(|place| place as u32).collect();
-        let mut starts = Vec::with_capacity(group.starts.len());
-        order.iter().for_each(|&record| starts.extend_from_slice(group.starts_of(record as usize)));
-        let counts = order.iter().map(|&record| group.counts[record as usize]).collect();
+            let order: Vec<u32> = order.into_iter().map(|place| place as u32).collect();
+            records.in_order(&order)
+        };
+        let starts = &records.starts;
         let is_same_in_runs = |&family: &usize| {
             let neighbours = starts.chunks_exact(n_families).zip(starts.chunks_exact(n_families).skip(1));
             neighbours
@@ -97,27 +97,18 @@ impl Arrangement {
                 .all(|(one, next): (&[u32], &[u32])| one[lead] != next[lead] || one[family] == next[family])
         };
         let (run_families, record_families) = (0..n_families).partition(is_same_in_runs);
-        let n_records = group.n_records();
         let lead_of = |record: usize| starts[record * n_families + lead];
         let is_end = |&end: &usize| end == n_records || lead_of(end) != lead_of(end - 1);
         let run_ends = (1..=n_records).filter(is_end).map(|end| end as u32).collect();
-        let mut arrangement = Arrangement {
-            group: group_ix,
-            lead,
-            starts,
-            counts,
-            run_ends,
-            run_families,
-            record_families,
-            chunks: Vec::new(),
-        };
+        let mut arrangement =
+            Arrangement { group: group_ix, lead, records, run_ends, run_families, record_families, chunks: Vec::new() };
         arrangement.chunks = arrangement.cut(layout, group, wanted);
         arrangement
     }
 
     fn cut(&self, layout: &Layout, group: &Group, wanted: &[bool]) -> Vec<Chunk> {
         let n_families = group.families.len();
-        let n_records = self.counts.len();
+        let n_records = self.records.len();
         let lead_table = group.families[self.lead].table;
         // Cells of a table that only the lead uses need not be shared.
         let is_sole = group.families.iter().filter(|family| family.table == lead_table).count() == 1;
@@ -127,12 +118,14 @@ impl Arrangement {
         shared.retain(|&table| wanted[table] && !(is_sole && table == lead_table));
         let n_shared: usize = shared.iter().map(|&table| layout.tables[table].n_cells()).sum();
         let enough = MIN_WORK.max(WORK_PER_SHARED_CELL * n_shared as f64);
-        let n_chunks = ((group.work() / enough) as usize).clamp(1, MAX_CHUNKS);
+        // Sums of all chunks take no more memory than half of the records.
+        let most = (n_records / 2 / n_shared.max(1)).clamp(2, MAX_CHUNKS);
+        let n_chunks = ((group.work(n_records) / enough) as usize).clamp(1, most);
         let table = &layout.tables[lead_table];
         let block_of = |record: usize| {
-            (self.starts[record * n_families + self.lead] as usize - table.first_cell) / table.shape.interior
+            (self.records.starts[record * n_families + self.lead] as usize - table.first_cell) / table.shape.interior
         };
-        let lead_of = |record: usize| self.starts[record * n_families + self.lead];
+        let lead_of = |record: usize| self.records.starts[record * n_families + self.lead];
         let mut chunks = Vec::new();
         let mut from = 0;
         for ix in 0..n_chunks {

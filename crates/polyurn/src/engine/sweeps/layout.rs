@@ -39,10 +39,41 @@ pub struct Group {
     pub elimination: Arc<Elimination>,
     /// The families with an unseen member; for unknown cells all families, since their number of tokens is not known.
     pub families: Vec<GroupFamily>,
+}
+
+/// The records of one group.
+#[derive(Debug, Clone)]
+pub struct Records {
     /// For each record and family the first of its cells.
     pub starts: Vec<u32>,
     /// Number of tokens of each record.
     pub counts: Vec<f64>,
+    n_families: usize,
+}
+
+impl Records {
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Where the cells of a record start, family by family.
+    pub fn starts_of(&self, record: usize) -> &[u32] {
+        &self.starts[record * self.n_families..][..self.n_families]
+    }
+
+    /// Every record: where its cells start, and its number of tokens.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u32], f64)> {
+        self.starts.chunks_exact(self.n_families).zip(self.counts.iter().copied())
+    }
+
+    /// The same records in another order.
+    pub fn in_order(&self, order: &[u32]) -> Self {
+        let mut starts = Vec::with_capacity(self.starts.len());
+        order.iter().for_each(|&record| starts.extend_from_slice(self.starts_of(record as usize)));
+        let counts = order.iter().map(|&record| self.counts[record as usize]).collect();
+        Records { starts, counts, n_families: self.n_families }
+    }
 }
 
 /// A family in the records of one group.
@@ -57,16 +88,6 @@ pub struct GroupFamily {
 }
 
 impl Group {
-    /// Number of records.
-    pub fn n_records(&self) -> usize {
-        self.counts.len()
-    }
-
-    /// Where the cells of a record start, family by family.
-    pub fn starts_of(&self, record: usize) -> &[u32] {
-        &self.starts[record * self.families.len()..][..self.families.len()]
-    }
-
     /// The number of hidden values when there is one unseen node and every family has its cells side by side.
     pub fn mixture_size(&self) -> Option<usize> {
         let [bucket] = self.elimination.buckets() else { return None };
@@ -76,9 +97,9 @@ impl Group {
         (self.block.is_some() && self.families.iter().all(is_in_order)).then_some(bucket.n_states)
     }
 
-    /// Work for one sweep, in cells.
-    pub fn work(&self) -> f64 {
-        self.n_records() as f64 * (self.elimination.n_states() * (self.families.len() + 2)) as f64
+    /// Work for one sweep over this many records, in cells.
+    pub fn work(&self, n_records: usize) -> f64 {
+        n_records as f64 * (self.elimination.n_states() * (self.families.len() + 2)) as f64
     }
 }
 
@@ -95,11 +116,11 @@ struct Source<'a> {
 }
 
 impl Layout {
-    /// Numbers the cells that the records of a problem use.
+    /// Numbers the cells that the records of a problem use; and the records of each group.
     ///
     /// # Errors
     /// When there are too many of them.
-    pub fn new(problem: &Problem<'_>) -> Result<Self> {
+    pub fn new(problem: &Problem<'_>) -> Result<(Self, Vec<Records>)> {
         let (model, counts) = (problem.model, problem.counts);
         let plan = plan(problem)?;
         let sources: Vec<Source<'_>> = plan
@@ -159,13 +180,12 @@ impl Layout {
             certain: Vec::new(),
         };
         let mut certain: HashMap<(TableIndex, Box<[u32]>), u64> = HashMap::new();
-        for source in &sources {
-            layout.add_group(model, counts, source, &position, &mut certain);
-        }
+        let added = sources.iter().map(|source| layout.add_group(model, counts, source, &position, &mut certain));
+        let records = added.collect::<Vec<_>>().into_iter().flatten().collect();
         layout.certain = certain.into_iter().map(|((table, values), count)| (table, values, count)).collect();
         layout.certain.sort_unstable();
         layout.closed_form = layout.closed_form(problem);
-        Ok(layout)
+        Ok((layout, records))
     }
 
     fn add_group(
@@ -175,7 +195,7 @@ impl Layout {
         source: &Source<'_>,
         position: &HashMap<TableIndex, usize>,
         certain: &mut HashMap<(TableIndex, Box<[u32]>), u64>,
-    ) {
+    ) -> Option<Records> {
         let Source { block, pattern, .. } = source;
         let (closed, open) = match block {
             Some(_) => (&pattern.closed[..], &pattern.open[..]),
@@ -198,7 +218,7 @@ impl Layout {
             }
         }
         if open.is_empty() {
-            return;
+            return None;
         }
         let placed: Vec<(usize, Vec<NodeIndex>)> =
             open.iter().map(|&node| (position[&model.node(node).table], family(model, node))).collect();
@@ -221,17 +241,21 @@ impl Layout {
             starts.extend(placed.iter().map(|(table, nodes)| start(&tables[*table], nodes, record)));
             group_counts.push(count as f64);
         });
-        let elimination = pattern.elimination.clone();
-        self.groups.push(Group { block: *block, elimination, families, starts, counts: group_counts });
+        let (elimination, n_families) = (pattern.elimination.clone(), families.len());
+        self.groups.push(Group { block: *block, elimination, families });
+        Some(Records { starts, counts: group_counts, n_families })
     }
 
-    /// ln likelihood of all families of stored tables, for these probabilities of all cells.
-    pub fn ln_likelihood(&self, weights: &Numbers) -> f64 {
+    /// ln likelihood of all families of stored tables, for the records of groups and these probabilities of all cells.
+    pub fn ln_likelihood<'r>(&self, records: impl Iterator<Item = (usize, &'r Records)>, weights: &Numbers) -> f64 {
         let mut messages = Messages::default();
         let mut ln = 0.0;
-        for group in self.groups.iter().filter(|group| group.block.is_some()) {
-            for (record, count) in group.counts.iter().enumerate() {
-                ln += count * messages.collect(group, group.starts_of(record), Weights { values: weights, logs: None });
+        for (group, records) in records.map(|(group, records)| (&self.groups[group], records)) {
+            // Unknown cells have no tokens that were seen.
+            if group.block.is_some() {
+                for (starts, count) in records.iter() {
+                    ln += count * messages.collect(group, starts, Weights { values: weights, logs: None });
+                }
             }
         }
         let fixed = self.fixed.iter().flatten().zip(weights.iter()).filter(|(fixed, _)| **fixed > 0.0);

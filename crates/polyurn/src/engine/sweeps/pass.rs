@@ -113,8 +113,8 @@ impl ChunkPass<'_> {
     fn run(self, chunk: &Chunk, out: Out<'_>, buffers: &mut Buffers, messages: &mut Messages) -> Tally {
         let group = &self.layout.groups[self.arrangement.group];
         let n_families = group.families.len();
-        let starts = &self.arrangement.starts[chunk.records.start * n_families..chunk.records.end * n_families];
-        let counts = &self.arrangement.counts[chunk.records.clone()];
+        let starts = &self.arrangement.records.starts[chunk.records.start * n_families..chunk.records.end * n_families];
+        let counts = &self.arrangement.records.counts[chunk.records.clone()];
         let mut tally = Tally::default();
         if let Some(n_states) = group.mixture_size() {
             self.isa.run_eights(Mixture {

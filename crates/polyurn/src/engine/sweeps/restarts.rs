@@ -143,8 +143,8 @@ impl Climb {
             }
         }
         for arrangement in arrangements {
-            arrangement.starts.iter().for_each(|&start| mix.word(u64::from(start)));
-            arrangement.counts.iter().for_each(|count| mix.word(count.to_bits()));
+            arrangement.records.starts.iter().for_each(|&start| mix.word(u64::from(start)));
+            arrangement.records.counts.iter().for_each(|count| mix.word(count.to_bits()));
         }
         mix.0
     }

@@ -160,6 +160,7 @@ pub struct VbFit {
     /// Expected tokens in unknown cells.
     pub n_unknown: Option<f64>,
     layout: Layout,
+    arrangements: Vec<Arrangement>,
     counts: Vec<f64>,
 }
 
@@ -178,7 +179,8 @@ impl VbFit {
                 *mean = (table.pseudo.at(cell).value + count) / (table.row_pseudo.at(row).value + rows[row]);
             }
         }
-        self.layout.ln_likelihood(&means) + certain_likelihood(problem, &self.layout, Mode::Softmax)
+        self.layout.ln_likelihood(self.arrangements.iter().map(|own| (own.group, &own.records)), &means)
+            + certain_likelihood(problem, &self.layout, Mode::Softmax)
     }
 
     /// Means and spreads of all tables, for the problem that was fitted.
@@ -194,10 +196,13 @@ impl Vb {
     /// When cancelled, when the time is up before the first sweep, when the start does not fit the model, or when the tables
     /// have too many cells.
     pub fn fit(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<VbFit> {
-        let layout = Layout::new(problem)?;
+        let (layout, records) = Layout::new(problem)?;
         let wanted = vec![true; layout.tables.len()];
-        let arrangements: Vec<Arrangement> =
-            (0..layout.groups.len()).map(|group| Arrangement::new(&layout, group, &wanted, None)).collect();
+        let arrangements: Vec<Arrangement> = records
+            .into_iter()
+            .enumerate()
+            .map(|(ix, own)| Arrangement::new(&layout, ix, own, &wanted, None))
+            .collect();
         let unknown = UnknownCells::of(problem)?;
         let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
         let fingerprint = self.climb.fingerprint("vb", &layout, &arrangements, seed);
@@ -219,6 +224,7 @@ impl Vb {
             n_unknown: unknown.map(|_| n_unknown),
             climbs,
             layout,
+            arrangements,
             counts,
         })
     }
