@@ -282,134 +282,173 @@ mod avx {
 /// Elements that are gathered together.
 const GROUP: usize = 32;
 
-/// Elements that are loaded to gather a group from: two registers of 16 bits each.
+/// Elements that are loaded to gather from: two registers of 16 bits each, four of 32.
 pub const WINDOW: usize = 64;
-
-/// Two registers of 32 bits each.
-const WINDOW_32: usize = 32;
 
 /// A map `to[ix] = from[map[ix]]`, made ready to be used for many lines.
 ///
 /// Maps of ancestors ascend, so neighbours in `to` come from neighbours in `from`: with AVX-512 a permutation of two
-/// registers brings 32 of them at once. Groups whose sources lie too far apart are gathered one by one.
+/// registers brings up to 32 of them at once. Where sources lie further apart, several windows fill a group.
 #[derive(Debug, Default)]
 pub struct Gather {
-    map: Vec<u32>,
-    /// The map within each group, from its first source on.
+    /// Each element's source, counted from the start of its window. Whole groups.
     within: Vec<u16>,
-    /// For each group whether it ascends and its sources fit into the window.
-    fits: Vec<bool>,
+    windows: Vec<Window>,
+}
+
+/// Neighbours in one group whose sources are neighbours, too.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    /// Part of the line that the sources are in, and where they start there.
+    part: u32,
+    first: u32,
+    /// The elements.
+    start: u32,
+    end: u32,
+}
+
+/// A line to gather from, cut into parts of equal width: threads write it each its part.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'p, T> {
+    /// Each part's lines, one after another.
+    pub parts: &'p [Vec<T>],
+    /// Number of the line.
+    pub line: usize,
+    /// Elements of a part's line.
+    pub width: usize,
+}
+
+impl<T: Copy> Parts<'_, T> {
+    /// The line and whatever comes after it, from the window's first source on.
+    #[inline(always)]
+    fn from(&self, window: Window) -> &[T] {
+        &self.parts[window.part as usize][self.line * self.width + window.first as usize..]
+    }
 }
 
 /// Integers that can be gathered.
 pub trait Gathered: Copy {
     /// Gathers what the map says.
-    fn gather(isa: Isa, plan: &Gather, from: &[Self], to: &mut [Self]);
+    fn gather(isa: Isa, plan: &Gather, from: Parts<'_, Self>, to: &mut [Self]);
 }
 
 impl Gather {
-    /// Takes up a map.
-    pub fn set(&mut self, map: &[u32]) {
-        self.map.clear();
-        self.map.extend_from_slice(map);
+    /// Takes up a map, for lines in parts of this width.
+    pub fn set(&mut self, map: &[u32], width: usize) {
         self.within.clear();
-        self.fits.clear();
-        for group in map.chunks(GROUP) {
-            let (first, last) = (group[0], group[group.len() - 1]);
-            self.within.extend(group.iter().map(|slot| slot.wrapping_sub(first) as u16));
-            let is_near = group.len() == GROUP && last.wrapping_sub(first) < WINDOW as u32;
-            self.fits.push(is_near && group.is_sorted());
+        self.windows.clear();
+        let width = width as u32;
+        for (group_ix, group) in map.chunks(GROUP).enumerate() {
+            let mut start = group_ix * GROUP;
+            let mut rest = group;
+            while let [source, ..] = *rest {
+                let (part, first) = (source / width, source % width);
+                let reach = (WINDOW as u32).min(width - first);
+                // A source before the first one is as far away as can be.
+                let is_far = |other: &u32| other.wrapping_sub(source) >= reach;
+                let n = rest.iter().position(is_far).unwrap_or(rest.len());
+                self.within.extend(rest[..n].iter().map(|other| (other - source) as u16));
+                self.windows.push(Window { part, first, start: start as u32, end: (start + n) as u32 });
+                start += n;
+                rest = &rest[n..];
+            }
+            self.within.resize((group_ix + 1) * GROUP, 0);
         }
     }
 
-    fn groups<'g, T>(&'g self, to: &'g mut [T]) -> impl Iterator<Item = (Group<'g>, &'g mut [T])> {
-        let maps = self.map.chunks(GROUP).zip(self.within.chunks(GROUP)).zip(&self.fits);
-        maps.map(|((map, within), &fits)| Group { map, within, fits }).zip(to.chunks_mut(GROUP))
-    }
-}
-
-/// Part of a map that is gathered together.
-struct Group<'g> {
-    map: &'g [u32],
-    within: &'g [u16],
-    fits: bool,
-}
-
-impl Group<'_> {
     #[inline(always)]
-    fn one_by_one<T: Copy>(&self, from: &[T], to: &mut [T]) {
-        for (to, &slot) in to.iter_mut().zip(self.map) {
-            *to = from[slot as usize];
+    fn one_by_one<T: Copy>(&self, window: Window, from: &[T], to: &mut [T]) {
+        let elements = window.start as usize..window.end as usize;
+        for (to, &ix) in to[elements.clone()].iter_mut().zip(&self.within[elements]) {
+            *to = from[ix as usize];
         }
     }
 }
 
 impl Gathered for u16 {
     #[inline]
-    fn gather(isa: Isa, plan: &Gather, from: &[Self], to: &mut [Self]) {
+    fn gather(isa: Isa, plan: &Gather, from: Parts<'_, Self>, to: &mut [Self]) {
         match isa.0 {
             // SAFETY: this level is only made by `detect`, after asking the machine for these very features.
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => unsafe { gather_u16_avx512(plan, from, to) },
-            _ => plan.groups(to).for_each(|(group, to)| group.one_by_one(from, to)),
+            _ => plan.windows.iter().for_each(|&window| plan.one_by_one(window, from.from(window), to)),
         }
     }
 }
 
 impl Gathered for u32 {
     #[inline]
-    fn gather(isa: Isa, plan: &Gather, from: &[Self], to: &mut [Self]) {
+    fn gather(isa: Isa, plan: &Gather, from: Parts<'_, Self>, to: &mut [Self]) {
         match isa.0 {
             // SAFETY: this level is only made by `detect`, after asking the machine for these very features.
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => unsafe { gather_u32_avx512(plan, from, to) },
-            _ => plan.groups(to).for_each(|(group, to)| group.one_by_one(from, to)),
+            _ => plan.windows.iter().for_each(|&window| plan.one_by_one(window, from.from(window), to)),
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
+impl Window {
+    /// First element of its group, and which of the group's elements it fills.
+    #[inline(always)]
+    fn mask(self) -> (usize, u32) {
+        let (start, n) = (self.start % GROUP as u32, self.end - self.start);
+        ((self.start - start) as usize, (u32::MAX >> (GROUP as u32 - n)) << start)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn gather_u16_avx512(plan: &Gather, from: &[u16], to: &mut [u16]) {
+fn gather_u16_avx512(plan: &Gather, from: Parts<'_, u16>, to: &mut [u16]) {
     use std::arch::x86_64::*;
-    for (group, to) in plan.groups(to) {
-        let window = from[group.map[0] as usize..].first_chunk::<WINDOW>();
-        let within = group.within.first_chunk::<GROUP>();
-        let (Some(window), Some(within), true, GROUP) = (window, within, group.fits, to.len()) else {
-            group.one_by_one(from, to);
+    for &window in &plan.windows {
+        let (group, mask) = window.mask();
+        let source = from.from(window);
+        let within = plan.within[group..].first_chunk::<GROUP>();
+        let to_group = to.get_mut(group..).and_then(<[u16]>::first_chunk_mut::<GROUP>);
+        let (Some(source), Some(within), Some(to_group)) = (source.first_chunk::<WINDOW>(), within, to_group) else {
+            plan.one_by_one(window, source, to);
             continue;
         };
-        // SAFETY: `within` and `to` have 32 elements, `window` has 64; loads and stores are unaligned ones, and indices
-        // are taken modulo 64.
+        // SAFETY: `within` and `to_group` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
+        // indices are taken modulo 64.
         unsafe {
             let index = _mm512_loadu_si512(within.as_ptr().cast());
-            let left = _mm512_loadu_si512(window.as_ptr().cast());
-            let right = _mm512_loadu_si512(window.as_ptr().add(32).cast());
-            _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_permutex2var_epi16(left, index, right));
+            let left = _mm512_loadu_si512(source.as_ptr().cast());
+            let right = _mm512_loadu_si512(source.as_ptr().add(32).cast());
+            let gathered = _mm512_permutex2var_epi16(left, index, right);
+            _mm512_mask_storeu_epi16(to_group.as_mut_ptr().cast(), mask, gathered);
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn gather_u32_avx512(plan: &Gather, from: &[u32], to: &mut [u32]) {
+fn gather_u32_avx512(plan: &Gather, from: Parts<'_, u32>, to: &mut [u32]) {
     use std::arch::x86_64::*;
-    for (group, to) in plan.groups(to) {
-        for (map, to) in group.map.chunks(GROUP / 2).zip(to.chunks_mut(GROUP / 2)) {
-            let (first, last) = (map[0] as usize, map[map.len() - 1] as usize);
-            let is_near = group.fits && last - first < WINDOW_32 && to.len() == GROUP / 2;
-            let window = from[first..].first_chunk::<WINDOW_32>();
-            let (Some(window), Some(map), true) = (window, map.first_chunk::<{ GROUP / 2 }>(), is_near) else {
-                to.iter_mut().zip(map).for_each(|(to, &slot)| *to = from[slot as usize]);
-                continue;
-            };
-            // SAFETY: `map` and `to` have 16 elements, `window` has 32; loads and stores are unaligned ones, and indices
-            // are taken modulo 32.
-            unsafe {
-                let index = _mm512_sub_epi32(_mm512_loadu_si512(map.as_ptr().cast()), _mm512_set1_epi32(first as i32));
-                let left = _mm512_loadu_si512(window.as_ptr().cast());
-                let right = _mm512_loadu_si512(window.as_ptr().add(16).cast());
-                _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_permutex2var_epi32(left, index, right));
+    for &window in &plan.windows {
+        let (group, mask) = window.mask();
+        let source = from.from(window);
+        let within = plan.within[group..].first_chunk::<GROUP>();
+        let to_group = to.get_mut(group..).and_then(<[u32]>::first_chunk_mut::<GROUP>);
+        let (Some(source), Some(within), Some(to_group)) = (source.first_chunk::<WINDOW>(), within, to_group) else {
+            plan.one_by_one(window, source, to);
+            continue;
+        };
+        // SAFETY: `within` and `to_group` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
+        // indices are taken modulo 32 in either half of the source.
+        unsafe {
+            let quarter = |ix: usize| _mm512_loadu_si512(source.as_ptr().add(16 * ix).cast());
+            let quarters = [quarter(0), quarter(1), quarter(2), quarter(3)];
+            for half in [0, 16] {
+                let index = _mm512_cvtepu16_epi32(_mm256_loadu_si256(within.as_ptr().add(half).cast()));
+                let left = _mm512_permutex2var_epi32(quarters[0], index, quarters[1]);
+                let right = _mm512_permutex2var_epi32(quarters[2], index, quarters[3]);
+                let is_right = _mm512_test_epi32_mask(index, _mm512_set1_epi32(32));
+                let gathered = _mm512_mask_blend_epi32(is_right, left, right);
+                _mm512_mask_storeu_epi32(to_group.as_mut_ptr().add(half).cast(), (mask >> half) as u16, gathered);
             }
         }
     }
@@ -484,15 +523,20 @@ mod tests {
             }
             let n_from = slot as usize + 1 + if round % 3 == 0 { WINDOW } else { 0 };
             let mut plan = Gather::default();
-            plan.set(&map);
-            let narrow: Vec<u16> = (0..n_from).map(|_| below(65_536) as u16).collect();
-            let wide: Vec<u32> = (0..n_from).map(|_| below(1 << 32) as u32).collect();
+            let n_parts = 1 + round % 3;
+            let width = n_from.div_ceil(n_parts);
+            plan.set(&map, width);
+            // Two lines, of which the second is gathered from.
+            let line: Vec<u32> = (0..n_from).map(|_| below(1 << 32) as u32).collect();
+            let wide: Vec<Vec<u32>> = line.chunks(width).map(|part| [&vec![0; width], part].concat()).collect();
+            let narrow: Vec<Vec<u16>> =
+                wide.iter().map(|part| part.iter().map(|&word| word as u16).collect()).collect();
             let mut got = vec![0u16; n];
-            u16::gather(Isa::detect(), &plan, narrow.as_slice(), &mut got);
-            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == narrow[slot as usize]));
+            u16::gather(Isa::detect(), &plan, Parts { parts: &narrow, line: 1, width }, &mut got);
+            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == line[slot as usize] as u16));
             let mut got = vec![0u32; n];
-            u32::gather(Isa::detect(), &plan, wide.as_slice(), &mut got);
-            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == wide[slot as usize]));
+            u32::gather(Isa::detect(), &plan, Parts { parts: &wide, line: 1, width }, &mut got);
+            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == line[slot as usize]));
         }
     }
 }

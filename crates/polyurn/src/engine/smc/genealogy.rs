@@ -4,7 +4,7 @@
 //! when it is next touched, it is gathered through the map from that generation to now. Only maps of recent generations
 //! are kept: lines that are older are brought up to date when their generation is dropped.
 
-use crate::simd::{Gather, Gathered, Isa};
+use crate::simd::{Gather, Gathered, Isa, Parts};
 use rayon::prelude::*;
 
 /// Maps kept at most. Each resampling composes all of them.
@@ -62,14 +62,15 @@ impl Genealogy {
 
     /// A new generation: slot m descends from slot `ancestors[m]`.
     pub fn resample(&mut self, ancestors: &[u32], is_parallel: bool) {
-        self.plan.set(ancestors);
+        let width = ancestors.len();
+        self.plan.set(ancestors, width);
         let n_spare = if is_parallel { self.maps.len() + 1 } else { 1 };
         while self.spare.len() < n_spare {
             self.spare.push(vec![0; ancestors.len()]);
         }
         let (plan, isa) = (&self.plan, self.isa);
         let compose = |(map, spare): (&mut Vec<u32>, &mut Vec<u32>)| {
-            u32::gather(isa, plan, map.as_slice(), spare);
+            u32::gather(isa, plan, Parts { parts: std::slice::from_ref(map), line: 0, width }, spare);
             std::mem::swap(map, spare);
         };
         if is_parallel {

@@ -8,17 +8,15 @@ use super::genealogy::Genealogy;
 use super::layout::Layout;
 use super::loops::LANE_GROUP;
 use super::reallocate::Reallocation;
+use super::threads::share_out;
 use super::uniforms::Uniforms;
 use super::word::Word;
 use super::workspace::Workspace;
-use crate::simd::{Gather, Isa, WINDOW};
+use crate::simd::{Gather, Isa, Parts, WINDOW};
 use rayon::prelude::*;
 
 /// Particles of a shard, at most. A power of two, so that a slot is split by shifting.
 pub const MAX_LANES: usize = 256;
-
-/// Shards that a thread takes at least at a time.
-const MIN_SHARDS: usize = 3;
 
 /// Work per step, in terms of all particles, from which threads are worth waking.
 const PARALLEL_FROM: f64 = 1e5;
@@ -77,6 +75,8 @@ pub struct Lanes<W> {
     copies: Copies<W>,
     /// Whether threads share the shards out.
     pub is_parallel: bool,
+    /// Shards of a thread: the same ones every time, so that they stay in its cache.
+    shards_of_thread: usize,
     isa: Isa,
 }
 
@@ -141,6 +141,7 @@ impl<W: Word> Lanes<W> {
             reallocation: Reallocation::default(),
             plan: Gather::default(),
         };
+        let shards_of_thread = n_shards.div_ceil(n_threads);
         let is_parallel = n_threads > 1 && n_shards > 1 && work_per_step * n_particles as f64 >= PARALLEL_FROM;
         let shards = if is_parallel {
             (0..n_shards).into_par_iter().map(shard).collect()
@@ -155,9 +156,10 @@ impl<W: Word> Lanes<W> {
             units: ranges.map(|(first, n)| Unit { first, n, generation: 0 }).collect(),
             stale: Vec::new(),
             copied: Vec::new(),
-            copies: Copies { lines: Vec::new(), n_slots: n_shards * lanes },
+            copies: Copies::new(if is_parallel { shards_of_thread } else { n_shards }, n_shards, lanes),
             isa,
             is_parallel,
+            shards_of_thread,
         }
     }
 
@@ -170,7 +172,7 @@ impl<W: Word> Lanes<W> {
             f(shard);
         };
         if self.is_parallel {
-            self.shards.par_iter_mut().with_min_len(MIN_SHARDS).for_each(gather);
+            share_out(&mut self.shards, self.shards_of_thread, &|_, shards| shards.iter_mut().for_each(gather));
         } else {
             self.shards.iter_mut().for_each(gather);
         }
@@ -197,7 +199,7 @@ impl<W: Word> Lanes<W> {
     /// Brings everything that was marked up to date: each lane gets what its ancestor had.
     pub fn refresh(&mut self) {
         let now = self.genealogy.now();
-        let n_at_once = (COPIED_AT_ONCE / (size_of::<W>() * self.copies.n_slots)) as u32;
+        let n_at_once = (COPIED_AT_ONCE / (size_of::<W>() * self.shards.len() * self.lanes)) as u32;
         while !self.stale.is_empty() {
             self.settle();
             let mut n_lines = 0;
@@ -255,9 +257,8 @@ impl<W: Word> Lanes<W> {
         ancestors.resize(self.shards.len() * self.lanes, last);
         self.genealogy.resample(ancestors, self.is_parallel);
         if let Some(generation) = self.genealogy.overdue() {
-            let overdue: Vec<usize> =
-                (0..self.units.len()).filter(|&unit| self.units[unit].generation < generation).collect();
-            overdue.into_iter().for_each(|unit| self.need(unit));
+            let is_overdue = |unit: &u32| self.units[*unit as usize].generation < generation;
+            self.stale.extend((0..self.units.len() as u32).filter(is_overdue));
             self.refresh();
             self.settle();
             self.genealogy.forget_before(generation);
@@ -280,50 +281,62 @@ impl<W> Particle<'_, W> {
     }
 }
 
-/// Lines as they were before they are brought up to date, one after another, each of all particles.
+/// Lines as they were before they are brought up to date: for each thread those of its shards, one after another.
 #[derive(Debug)]
 struct Copies<W> {
-    lines: Vec<W>,
-    n_slots: usize,
+    parts: Vec<Vec<W>>,
+    /// Shards of a part, except the last, which may have fewer.
+    shards_of_part: usize,
+    /// Their lanes.
+    width: usize,
 }
 
 impl<W: Word> Copies<W> {
+    fn new(shards_of_part: usize, n_shards: usize, lanes: usize) -> Self {
+        let parts = (0..n_shards.div_ceil(shards_of_part)).map(|_| Vec::new()).collect();
+        Copies { parts, shards_of_part, width: shards_of_part * lanes }
+    }
+
     fn take(&mut self, units: &[Unit], shards: &[Shard<W>], is_parallel: bool) {
         let n_lines: u32 = units.iter().map(|unit| unit.n).sum();
-        let n = n_lines as usize * self.n_slots;
+        let (width, shards_of_part) = (self.width, self.shards_of_part);
         // Behind the last line there is room to load whole registers.
-        if self.lines.len() < n + WINDOW {
-            self.lines.resize(n + WINDOW, W::default());
-        }
-        let copy = |(line, copy): (u32, &mut [W])| {
+        let n = n_lines as usize * width + WINDOW;
+        let copy = |(part, copies): (usize, &mut Vec<W>)| {
+            if copies.len() < n {
+                copies.resize(n, W::default());
+            }
+            let shards = &shards[part * shards_of_part..];
+            let shards = &shards[..shards_of_part.min(shards.len())];
             let lanes = shards[0].weights.len();
-            for (shard, part) in shards.iter().zip(copy.chunks_exact_mut(lanes)) {
-                part.copy_from_slice(&shard.lines[line as usize * lanes..][..lanes]);
+            let lines = units.iter().flat_map(|unit| unit.first as usize..(unit.first + unit.n) as usize);
+            for (line, copy) in lines.zip(copies.chunks_exact_mut(width)) {
+                for (shard, copy) in shards.iter().zip(copy.chunks_exact_mut(lanes)) {
+                    copy.copy_from_slice(&shard.lines[line * lanes..][..lanes]);
+                }
             }
         };
-        let lines = units.iter().flat_map(|unit| unit.first..unit.first + unit.n);
-        let copies = self.lines[..n].chunks_exact_mut(self.n_slots);
         if is_parallel {
-            lines.zip(copies).par_bridge().for_each(copy);
+            share_out(&mut self.parts, 1, &|part, copies| copies.iter_mut().for_each(|copies| copy((part, copies))));
         } else {
-            lines.zip(copies).for_each(copy);
+            self.parts.iter_mut().enumerate().for_each(copy);
         }
     }
 
     /// Writes what each particle's ancestor had.
     fn gather(&self, shard: &mut Shard<W>, units: &[Unit], genealogy: &Genealogy, isa: Isa) {
         let lanes = shard.weights.len();
-        let mut first = 0;
+        let mut from = Parts { parts: &self.parts, line: 0, width: self.width };
         let mut planned = None;
         for unit in units {
             if planned != Some(unit.generation) {
-                shard.plan.set(&genealogy.map_from(unit.generation)[shard.ix * lanes..][..lanes]);
+                shard.plan.set(&genealogy.map_from(unit.generation)[shard.ix * lanes..][..lanes], self.width);
                 planned = Some(unit.generation);
             }
             let lines = shard.lines[unit.first as usize * lanes..].chunks_exact_mut(lanes);
             for line in lines.take(unit.n as usize) {
-                W::gather(isa, &shard.plan, &self.lines[first..first + self.n_slots + WINDOW], line);
-                first += self.n_slots;
+                W::gather(isa, &shard.plan, from, line);
+                from.line += 1;
             }
         }
     }

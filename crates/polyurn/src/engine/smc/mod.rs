@@ -32,6 +32,7 @@ mod reallocate;
 mod resample;
 mod run;
 mod speed;
+mod threads;
 mod tune;
 mod uniforms;
 mod uses;

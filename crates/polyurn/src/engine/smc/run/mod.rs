@@ -11,13 +11,13 @@ use super::layout::Layout;
 use super::order::{Order, tokens};
 use super::prepared::{Heat, LISTED};
 use super::resample::{Scheme, When};
+use super::threads::awake;
 use super::word::Word;
 use crate::counts::Counts;
 use crate::error::Result;
 use crate::simd::Isa;
 use crate::{Purpose, Seed};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a run does, all decided before it starts: nothing here may depend on the run's own particles.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,29 +93,6 @@ pub struct Run<'r, W> {
     /// Buffers for resampling: all weights, and each slot's ancestor.
     weights: Vec<f64>,
     ancestors: Vec<u32>,
-}
-
-/// Does something while the pool's other threads stay awake: what it hands them is over sooner than they would wake up.
-fn awake<R>(f: impl FnOnce() -> R) -> R {
-    struct Over<'f>(&'f AtomicBool);
-    impl Drop for Over<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-    let own_thread = rayon::current_thread_index();
-    let flag = AtomicBool::new(false);
-    let is_over = &flag;
-    rayon::in_place_scope(|scope| {
-        // Also when `f` panics, or the others would wait for ever.
-        let _over = Over(is_over);
-        scope.spawn_broadcast(move |_, context| {
-            while Some(context.index()) != own_thread && !is_over.load(Ordering::Relaxed) {
-                rayon::yield_now();
-            }
-        });
-        f()
-    })
 }
 
 /// How many particles, and who does the work.
