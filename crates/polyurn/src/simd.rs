@@ -346,7 +346,9 @@ impl Gather {
                 let reach = (WINDOW as u32).min(width - first);
                 // A source before the first one is as far away as can be.
                 let is_far = |other: &u32| other.wrapping_sub(source) >= reach;
-                let n = rest.iter().position(is_far).unwrap_or(rest.len());
+                // Mostly none is far: one look at all of them is faster than looks one by one.
+                let is_any_far = rest.iter().fold(false, |any, other| any | is_far(other));
+                let n = if is_any_far { rest.iter().position(is_far).unwrap_or(rest.len()) } else { rest.len() };
                 self.within.extend(rest[..n].iter().map(|other| (other - source) as u16));
                 self.windows.push(Window { part, first, start: start as u32, end: (start + n) as u32 });
                 start += n;
