@@ -344,11 +344,31 @@ pub struct FitArgs {
     #[arg(long)]
     pub hidden: bool,
     #[command(flatten)]
+    pub decomposition: DecompositionArgs,
+    #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]
     pub checkpoint: CheckpointArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What to say about a fit in the words of factorisations.
+#[derive(Debug, Args)]
+pub struct DecompositionArgs {
+    /// Also give factors and core: W and H of a matrix, weights and factor matrices of a CP model, a Tucker core; with smc
+    /// from the best allocation.
+    #[arg(long, help_heading = "Decomposition")]
+    pub factors: bool,
+    /// Largest entries of each component [default: 8].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Decomposition")]
+    pub top: Option<u32>,
+    /// Also give the probabilities of these nodes together, all others summed out: `topic,word`. May be given again.
+    #[arg(long = "marginal", value_name = "NODES", help_heading = "Decomposition")]
+    pub marginals: Vec<String>,
+    /// Also give the expected count of every record.
+    #[arg(long, help_heading = "Decomposition")]
+    pub expected: bool,
 }
 
 /// Arguments of `enumerate`.

@@ -3,6 +3,7 @@
 mod args;
 mod checkpoint;
 mod cmd;
+mod decomposition;
 mod load;
 mod output;
 mod parallel;

@@ -36,7 +36,7 @@
 //! - [`engine`] computes ln p(sequence): [`engine::exact`] exactly, [`engine::smc`] by particles with an error,
 //!   [`engine::naive`] by counting hits; [`engine::sweeps`] bounds it from below and fits tables;
 //!   [`engine::enumerate`] lists all allocations;
-//! - [`evidence`] adds the total and the arrangements.
+//! - [`evidence`] adds the total and the arrangements; [`decomposition`] turns fitted tables into factors and marginals.
 //!
 //! Every run takes a [`control::Control`] (cancel, deadline, progress, checkpoint), every random draw a [`Seed`].
 //!
@@ -47,6 +47,7 @@
 
 pub mod control;
 pub mod counts;
+pub mod decomposition;
 pub mod engine;
 mod error;
 pub mod evidence;

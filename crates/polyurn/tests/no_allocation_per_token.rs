@@ -25,9 +25,7 @@ fn allocations(model: &str, n_each: u64, smc: &Smc) -> (usize, u64) {
     let mut n_tokens = 0;
     for line in 0..90u32 {
         let values = [line % 7, line / 7 % 7, (line * line + line / 13) % 7];
-        builder
-            .push(u64::from(line) + 1, values.map(Cell::Index).into_iter(), RowCount::Tokens(n_each))
-            .expect("a row");
+        builder.push(u64::from(line) + 1, values.map(Cell::Index), RowCount::Tokens(n_each)).expect("a row");
         n_tokens += n_each;
     }
     let binding = bind(&ModelSource::parse(model).expect("a model"), &builder.finish(), BindOptions::default());

@@ -1,7 +1,8 @@
 //! `polyurn fit`: posterior means of every table and of d_EP, exact or from particles.
 
 use super::score::warnings_json;
-use crate::args::{FitArgs, FitMethod};
+use crate::args::{DecompositionArgs, FitArgs, FitMethod};
+use crate::decomposition::Report as Decomposed;
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
 use crate::particles::Report;
@@ -42,6 +43,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     if !binding.counts.unknown.is_empty() && !matches!(args.method, FitMethod::Vb | FitMethod::Em) {
         return Err(Failure::Usage("fit: with unknown cells (`?`) use --method vb or em".into()));
     }
+    args.decomposition.check(&problem)?;
     check_checkpoint(&args.checkpoint, &args.output)?;
     let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
     let mut warnings = binding.warnings.clone();
@@ -55,13 +57,20 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         }
     };
     drop(control);
+    let decomposition = found.decomposition(&args.decomposition, &problem)?;
     args.checkpoint.remove_unless_cut(&warnings);
     if has_prior && !prior.is_consistent() {
         warnings.push(Warning::InconsistentPrior);
     }
     output.warn(&warnings);
-    let fit =
-        Fit { problem: &problem, found, shows_hidden: args.hidden, seconds: start.elapsed().as_secs_f64(), warnings };
+    let fit = Fit {
+        problem: &problem,
+        found,
+        decomposition,
+        shows_hidden: args.hidden,
+        seconds: start.elapsed().as_secs_f64(),
+        warnings,
+    };
     output.result(|| fit.json(&output), || fit.text())
 }
 
@@ -79,7 +88,8 @@ fn by_states(
     }
     let posterior = posterior(&Exact { max_memory: args.limits.max_memory }, problem, control)?;
     let names: Vec<String> = posterior.label_averaged().map(|node| problem.model.node(node).name.clone()).collect();
-    if !names.is_empty() {
+    let is_label_averaged = !names.is_empty();
+    if is_label_averaged {
         warnings.push(Warning::LabelAveraged { nodes: names });
     }
     let evidence = evidence(problem, posterior.ln_p_sequence)?;
@@ -87,6 +97,7 @@ fn by_states(
         d_ep: Some(posterior.d_ep()),
         squares: Some(posterior.table_sum_of_squares()),
         n_states: Some(posterior.n_states()),
+        is_label_averaged,
         ..Found::new("exact", evidence, posterior.table_means(problem), posterior_intensity(problem, 0.0)?)
     })
 }
@@ -292,6 +303,8 @@ struct Found {
     squares: Option<Vec<f64>>,
     n_states: Option<usize>,
     n_unknown: Option<f64>,
+    /// Whether tables are means over all namings of hidden values.
+    is_label_averaged: bool,
     particles: Option<(Report, SmcPosterior)>,
     /// Sweeps, and what to add to their objectives.
     climbs: Option<(Climbs, f64)>,
@@ -316,9 +329,34 @@ impl Found {
             squares: None,
             n_states: None,
             n_unknown: None,
+            is_label_averaged: false,
             particles: None,
             climbs: None,
         }
+    }
+
+    /// Factors and the like, from one labelling of the hidden values.
+    fn decomposition(&self, args: &DecompositionArgs, problem: &Problem<'_>) -> Result<Option<Decomposed>, Failure> {
+        if !args.is_wanted() {
+            return Ok(None);
+        }
+        let best;
+        let (tables, from) = match (&self.particles, self.method) {
+            (Some((_, posterior)), _) => {
+                best = posterior.best_tables(problem);
+                (&best, format!("the best allocation, in run {}", posterior.best.run))
+            }
+            (None, "exact") if self.is_label_averaged => {
+                return Err(Failure::Usage(
+                    "--method exact averages over all namings of the hidden values, which leaves no factors; use --method smc, vb or em"
+                        .into(),
+                ));
+            }
+            (None, "exact" | "vb") => (&self.tables, "posterior means".to_owned()),
+            (None, "dual-em") => (&self.tables, "the best allocation".to_owned()),
+            _ => (&self.tables, "the best tables".to_owned()),
+        };
+        args.report(problem, tables, self.intensity.mean(), &from).map(Some)
     }
 
     /// What the objective is called.
@@ -337,6 +375,7 @@ impl Found {
 struct Fit<'p, 'a> {
     problem: &'p Problem<'a>,
     found: Found,
+    decomposition: Option<Decomposed>,
     shows_hidden: bool,
     seconds: f64,
     warnings: Vec<Warning>,
@@ -407,6 +446,7 @@ impl Fit<'_, '_> {
             "log_likelihood": self.found.ln_likelihood.map(number),
             "std_error": null,
             "kl_divergence": self.found.divergence.map(number),
+            "deviance": self.found.divergence.map(|divergence| number(2.0 * divergence)),
             "iterations": null,
             "converged": true,
             "posterior": { "d_ep": self.found.d_ep, "table_sum_of_squares": squares },
@@ -426,6 +466,9 @@ impl Fit<'_, '_> {
         }
         if let Some(n_unknown) = self.found.n_unknown {
             object["unknown_tokens"] = json!(n_unknown);
+        }
+        if let Some(decomposition) = &self.decomposition {
+            object["decomposition"] = decomposition.json.clone();
         }
         if let Some((report, posterior)) = &self.found.particles {
             report.add_to(&mut object);
@@ -568,6 +611,9 @@ impl Fit<'_, '_> {
             if (table.rows.len() as f64) < model.tables()[table.table.ix()].n_rows() {
                 text += "  rows that no token can be in are as in the prior\n";
             }
+        }
+        if let Some(decomposition) = &self.decomposition {
+            text += &decomposition.text;
         }
         text
     }

@@ -4,6 +4,7 @@
 mod bad_input;
 mod commands;
 mod contract;
+mod decomposition;
 mod faults;
 mod particles;
 mod support;

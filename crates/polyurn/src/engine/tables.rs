@@ -1,7 +1,9 @@
 //! Posterior means of tables, as every engine gives them.
 
+use super::Problem;
 use crate::graph::TableIndex;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Children beyond this many are only listed where a token may be.
 pub(crate) const LIST_ALL_CHILDREN_UP_TO: u32 = 10_000;
@@ -33,6 +35,79 @@ pub struct TableMeans {
     pub table: TableIndex,
     /// Its rows, ascending.
     pub rows: Vec<RowMean>,
+}
+
+/// Counts of one row.
+#[derive(Debug, Default)]
+pub(crate) struct RowCounts {
+    /// Of all cells.
+    pub sum: f64,
+    /// Of the largest one.
+    pub largest: f64,
+    /// Of each cell that a token may be in.
+    pub cells: BTreeMap<u32, f64>,
+}
+
+/// Counts of the rows that a token may be in, by table and parents.
+#[derive(Debug)]
+pub(crate) struct CountsOfRows(Vec<BTreeMap<Vec<u32>, RowCounts>>);
+
+impl CountsOfRows {
+    /// No rows yet.
+    pub fn new(n_tables: usize) -> Self {
+        CountsOfRows((0..n_tables).map(|_| BTreeMap::new()).collect())
+    }
+
+    /// Adds tokens to a cell; `family` are the values of the parents, then of the child.
+    pub fn add(&mut self, table: TableIndex, family: &[u32], count: f64) {
+        let (child, parents) = family.split_last().expect("a family has a child");
+        let row = self.0[table.ix()].entry(parents.to_vec()).or_default();
+        row.sum += count;
+        let cell = row.cells.entry(*child).or_insert(0.0);
+        *cell += count;
+        row.largest = row.largest.max(*cell);
+    }
+
+    /// A row that was added to.
+    pub fn row(&self, table: TableIndex, parents: &[u32]) -> &RowCounts {
+        &self.0[table.ix()][parents]
+    }
+
+    /// Means and spreads of Dirichlet rows: pseudo-counts plus counts.
+    pub fn dirichlet_means(self, problem: &Problem<'_>) -> Vec<TableMeans> {
+        self.list(problem, |table, parents, child, count, row| {
+            let pseudo = problem.prior.table(table);
+            let cell = pseudo.cell(parents, child).value + count.unwrap_or(0.0);
+            Moments::of_cell(cell, pseudo.row(parents).value + row)
+        })
+    }
+
+    /// Lists all rows; `moments` are those of a cell, from its table, parents and child, its count if a token may be in it,
+    /// and that of the row.
+    pub fn list(
+        self,
+        problem: &Problem<'_>,
+        moments: impl Fn(TableIndex, &[u32], u32, Option<f64>, f64) -> Moments,
+    ) -> Vec<TableMeans> {
+        let of_table = |(ix, rows): (usize, BTreeMap<Vec<u32>, RowCounts>)| {
+            let table = TableIndex(ix as u32);
+            let child_size = problem.model.tables()[ix].child_size;
+            let of_row = |(parents, row): (Vec<u32>, RowCounts)| {
+                let of_cell = |child: u32| {
+                    let moments = moments(table, &parents, child, row.cells.get(&child).copied(), row.sum);
+                    CellMean { child, mean: moments.mean, sd: moments.variance.sqrt() }
+                };
+                let cells = if child_size <= LIST_ALL_CHILDREN_UP_TO {
+                    (0..child_size).map(of_cell).collect()
+                } else {
+                    row.cells.keys().copied().map(of_cell).collect()
+                };
+                RowMean { parents, cells }
+            };
+            TableMeans { table, rows: rows.into_iter().map(of_row).collect() }
+        };
+        self.0.into_iter().enumerate().map(of_table).collect()
+    }
 }
 
 /// Mean and variance.

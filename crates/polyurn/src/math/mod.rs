@@ -3,11 +3,13 @@
 mod double;
 pub mod draw;
 mod product;
+mod running;
 mod scaled;
 pub mod special;
 
 pub use double::Double;
 pub use product::{LnProduct, TINY, ln_factorial, ln_rising};
+pub(crate) use running::RunningProduct;
 pub use scaled::Scaled;
 
 /// ln of the sum of exponentials, without overflow. Minus infinity for an empty slice or all minus infinity.

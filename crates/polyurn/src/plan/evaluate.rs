@@ -4,7 +4,7 @@ use super::compile::{Pattern, Plan};
 use super::elimination::Elimination;
 use crate::counts::MISSING;
 use crate::graph::{NodeIndex, TableIndex};
-use crate::math::draw;
+use crate::math::{RunningProduct, draw};
 use rand::Rng;
 
 /// Read access to the weights of table cells: the urn's predictive probabilities, exponentiated expectations of VB, or
@@ -23,9 +23,6 @@ pub struct Evaluator {
     messages: Vec<Vec<f64>>,
     beliefs: Vec<Vec<f64>>,
 }
-
-/// Entries below this are scaled up before they can underflow.
-const RESCALE_BELOW: f64 = 1e-100;
 
 impl Evaluator {
     /// Fresh buffers.
@@ -114,7 +111,7 @@ impl Evaluator {
         debug_assert!(plan.has_numbered_rows(), "check `has_numbered_rows` before evaluating a plan");
         let elimination = &*pattern.elimination;
         self.prepare(elimination);
-        let mut scale = Scale::default();
+        let mut scale = RunningProduct::default();
         for &node in &pattern.closed {
             let family = plan.family(node);
             scale.multiply(weights.weight(family.table, seen_row(plan, node, record), record[node.ix()]));
@@ -159,7 +156,7 @@ impl Evaluator {
     }
 
     /// Sums the bucket's node out and multiplies the message into the parent's table, or into the scale at a root.
-    fn pass_message(&mut self, elimination: &Elimination, ix: usize, scale: &mut Scale) {
+    fn pass_message(&mut self, elimination: &Elimination, ix: usize, scale: &mut RunningProduct) {
         let bucket = &elimination.buckets()[ix];
         let message = &mut self.messages[ix];
         message.clear();
@@ -211,39 +208,4 @@ fn seen_row(plan: &Plan, node: NodeIndex, record: &[u32]) -> u64 {
         .filter(|(parent, _)| record[parent.ix()] != MISSING)
         .map(|(parent, &stride)| stride * u64::from(record[parent.ix()]))
         .sum()
-}
-
-/// A running product kept as factor and log.
-struct Scale {
-    factor: f64,
-    ln: f64,
-}
-
-impl Default for Scale {
-    fn default() -> Self {
-        Scale { factor: 1.0, ln: 0.0 }
-    }
-}
-
-impl Scale {
-    fn multiply(&mut self, factor: f64) {
-        self.factor *= factor;
-        if self.factor < RESCALE_BELOW || self.factor > 1.0 / RESCALE_BELOW {
-            self.ln += self.factor.ln();
-            self.factor = if self.factor > 0.0 { 1.0 } else { 0.0 };
-        }
-    }
-
-    /// Divides a table by its largest entry when that has become very small or large.
-    fn rescale(&mut self, table: &mut [f64]) {
-        let max = table.iter().copied().fold(0.0, f64::max);
-        if max > 0.0 && !(RESCALE_BELOW..1.0 / RESCALE_BELOW).contains(&max) {
-            table.iter_mut().for_each(|entry| *entry /= max);
-            self.ln += max.ln();
-        }
-    }
-
-    fn ln(&self) -> f64 {
-        if self.factor == 0.0 { f64::NEG_INFINITY } else { self.factor.ln() + self.ln }
-    }
 }

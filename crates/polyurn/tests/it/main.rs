@@ -3,6 +3,7 @@
 
 mod allocation;
 mod cases;
+mod decomposition;
 mod em;
 mod enumeration;
 mod exact_reach;

@@ -13,7 +13,7 @@ use super::word::Word;
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
 use crate::engine::symmetry::{LabelClass, label_classes};
-use crate::engine::tables::{CellMean, LIST_ALL_CHILDREN_UP_TO, Moments, RowMean, TableMeans};
+use crate::engine::tables::{CellMean, CountsOfRows, LIST_ALL_CHILDREN_UP_TO, Moments, RowMean, TableMeans};
 use crate::error::Result;
 use crate::evidence::evidence;
 use crate::graph::{NodeIndex, TableIndex};
@@ -45,6 +45,39 @@ pub struct SmcPosterior {
     pub hidden: Vec<RecordPosterior>,
     /// All particles of all runs, each with its weight and what does not depend on labels.
     pub particles: Vec<WeightedAllocation>,
+}
+
+impl SmcPosterior {
+    /// Means and spreads of all tables given the best allocation: one labelling of the hidden values, as factors need it.
+    pub fn best_tables(&self, problem: &Problem<'_>) -> Vec<TableMeans> {
+        let model = problem.model;
+        let mut rows = CountsOfRows::new(model.tables().len());
+        let allocations: HashMap<(u32, u32), &RecordAllocation> =
+            self.best.hidden.iter().map(|record| ((record.block, record.record), record)).collect();
+        let mut values = vec![0; model.n_nodes()];
+        for (block_ix, (block, pattern)) in problem.counts.blocks.iter().zip(problem.plan.patterns()).enumerate() {
+            for (record, &count) in block.counts.iter().enumerate() {
+                block.read(record, &mut values);
+                let mut add = |values: &[u32], count: u64| {
+                    for &node in &pattern.relevant {
+                        let family = model.node(node).parents.iter().chain([&node]);
+                        let family: Vec<u32> = family.map(|node| values[node.ix()]).collect();
+                        rows.add(model.node(node).table, &family, count as f64);
+                    }
+                };
+                match allocations.get(&(block_ix as u32, record as u32)) {
+                    None => add(&values, count),
+                    Some(allocation) => {
+                        for (hidden, count) in &allocation.groups {
+                            pattern.unseen.iter().zip(hidden).for_each(|(node, &value)| values[node.ix()] = value);
+                            add(&values, *count);
+                        }
+                    }
+                }
+            }
+        }
+        rows.dirichlet_means(problem)
+    }
 }
 
 /// One particle.

@@ -2,10 +2,8 @@
 
 use super::layout::Group;
 use super::numbers::Numbers;
+use crate::math::RunningProduct;
 use crate::plan::Elimination;
-
-/// Entries below this are scaled up before they underflow.
-const RESCALE_BELOW: f64 = 1e-100;
 
 /// Buffers of one thread.
 #[derive(Debug, Default)]
@@ -21,34 +19,6 @@ pub struct Messages {
 pub struct Weights<'w> {
     pub values: &'w Numbers,
     pub logs: Option<&'w [f64]>,
-}
-
-/// A number kept as factor and logarithm.
-struct Scale {
-    factor: f64,
-    ln: f64,
-}
-
-impl Scale {
-    fn multiply(&mut self, factor: f64) {
-        self.factor *= factor;
-        if !(RESCALE_BELOW..1.0 / RESCALE_BELOW).contains(&self.factor) && self.factor > 0.0 {
-            self.ln += self.factor.ln();
-            self.factor = 1.0;
-        }
-    }
-
-    fn rescale(&mut self, table: &mut [f64]) {
-        let largest = table.iter().copied().fold(0.0, f64::max);
-        if largest > 0.0 && !(RESCALE_BELOW..1.0 / RESCALE_BELOW).contains(&largest) {
-            table.iter_mut().for_each(|entry| *entry /= largest);
-            self.ln += largest.ln();
-        }
-    }
-
-    fn ln(&self) -> f64 {
-        if self.factor == 0.0 { f64::NEG_INFINITY } else { self.factor.ln() + self.ln }
-    }
 }
 
 impl Messages {
@@ -67,7 +37,7 @@ impl Messages {
                         return table.fill(0.0);
                     }
                     table.iter_mut().zip(offsets).for_each(|(slot, at)| *slot *= (log(at) - largest).exp());
-                    scale.ln += largest;
+                    scale.multiply_by_exp(largest);
                     scale.rescale(table);
                 })
             }
@@ -79,7 +49,7 @@ impl Messages {
         &mut self,
         group: &Group,
         starts: &[u32],
-        multiply: impl Fn(usize, &[u32], &mut [f64], &mut Scale),
+        multiply: impl Fn(usize, &[u32], &mut [f64], &mut RunningProduct),
     ) -> f64 {
         let buckets = group.elimination.buckets();
         for buffers in [&mut self.tables, &mut self.messages, &mut self.beliefs] {
@@ -91,7 +61,7 @@ impl Messages {
             table.clear();
             table.resize(bucket.n_states, 1.0);
         }
-        let mut scale = Scale { factor: 1.0, ln: 0.0 };
+        let mut scale = RunningProduct::default();
         for (family, &start) in group.families.iter().zip(starts) {
             match family.bucket {
                 Some(bucket) => multiply(start as usize, &family.offsets, &mut self.tables[bucket], &mut scale),

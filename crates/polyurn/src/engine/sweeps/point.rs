@@ -4,15 +4,14 @@ use super::cells::{CellTable, RowMap};
 use super::dirichlet::add_rows;
 use super::layout::Layout;
 use super::numbers::Numbers;
-use super::tables::{RowCounts, row_counts};
+use super::tables::row_counts;
 use crate::engine::Problem;
-use crate::engine::tables::{CellMean, LIST_ALL_CHILDREN_UP_TO, RowMean, TableMeans};
+use crate::engine::tables::{Moments, TableMeans};
 use crate::error::{Error, Result};
 use crate::graph::TableIndex;
 use crate::prior::{ProductTerm, PseudoCounts};
 use crate::simd::{Isa, Job};
 use hashbrown::HashMap;
-use std::collections::BTreeMap;
 
 /// Probabilities below this are zero: a product of three of them would no longer be a number at full precision.
 const NEVER: f64 = 1e-100;
@@ -177,39 +176,24 @@ impl Point {
             spread_rows(table, &denominators[table.rows()], &mut of_cells[table.cells()]);
         }
         let denominators = row_counts(problem, layout, &of_cells);
-        let of_table = |(ix, rows): (usize, BTreeMap<Vec<u32>, RowCounts>)| {
-            let table = TableIndex(ix as u32);
+        row_counts(problem, layout, weights).list(problem, |table, parents, child, cell, row| {
             let pseudo = problem.prior.table(table);
             let is_stored = layout.tables.iter().any(|stored| stored.table == table);
-            let child_size = problem.model.tables()[ix].child_size;
-            let of_row = |(parents, row): (Vec<u32>, RowCounts)| {
-                let denominator = denominators[ix][&parents].cells.values().copied().fold(0.0, f64::max);
-                let of_cell = |child: u32| {
-                    let mean = match row.cells.get(&child) {
-                        Some(&weight) if is_stored => weight,
-                        count => {
-                            let count = count.copied().unwrap_or(0.0);
-                            let added = self.mode.added(pseudo.cell(&parents, child).value);
-                            let whole = if is_stored {
-                                denominator
-                            } else {
-                                row.sum + self.mode.row_added(pseudo.row(&parents).value, child_size)
-                            };
-                            if whole > 0.0 { (count + added) / whole } else { 0.0 }
-                        }
+            let mean = match cell {
+                Some(weight) if is_stored => weight,
+                count => {
+                    let added = self.mode.added(pseudo.cell(parents, child).value);
+                    let whole = if is_stored {
+                        denominators.row(table, parents).largest
+                    } else {
+                        let child_size = problem.model.tables()[table.ix()].child_size;
+                        row + self.mode.row_added(pseudo.row(parents).value, child_size)
                     };
-                    CellMean { child, mean, sd: 0.0 }
-                };
-                let cells = if child_size <= LIST_ALL_CHILDREN_UP_TO {
-                    (0..child_size).map(of_cell).collect()
-                } else {
-                    row.cells.keys().copied().map(of_cell).collect()
-                };
-                RowMean { parents, cells }
+                    if whole > 0.0 { (count.unwrap_or(0.0) + added) / whole } else { 0.0 }
+                }
             };
-            TableMeans { table, rows: rows.into_iter().map(of_row).collect() }
-        };
-        row_counts(problem, layout, weights).into_iter().enumerate().map(of_table).collect()
+            Moments { mean, variance: 0.0 }
+        })
     }
 }
 
