@@ -7,7 +7,7 @@ use crate::text::plural;
 use polyurn::control::Control;
 use polyurn::counts::{Labels, MISSING, RowCount};
 use polyurn::graph::bind_without_data;
-use polyurn::io::write_csv;
+use polyurn::io::{Format, write_csv};
 use polyurn::plan::check_reachable_rows;
 use polyurn::prior::Prior;
 use polyurn::simulate::{Tokens, resample, simulate};
@@ -18,6 +18,7 @@ use std::path::Path;
 
 /// Draws data.
 pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
+    check_formats(args)?;
     let inputs: Vec<&Path> = args.from.iter().map(|path| path.as_path()).collect();
     let output = Output::open(&args.output, &inputs)?;
     let drawn = match (&args.model, &args.from) {
@@ -32,6 +33,25 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         output.seed().0
     ));
     drawn.write(&output)
+}
+
+/// Refuses formats that would be ignored: what is written is CSV, and a name that says otherwise would be read otherwise.
+fn check_formats(args: &SimulateArgs) -> Result<(), Failure> {
+    if args.model.is_some() && args.format.is_some() {
+        return Err(Failure::Usage(
+            "--format: it is that of the file of --from; data from a model are written as CSV".into(),
+        ));
+    }
+    let Some(path) = args.output.output.as_ref().filter(|_| !args.output.json) else { return Ok(()) };
+    let is_compressed =
+        path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz") || end.eq_ignore_ascii_case("zst"));
+    if is_compressed || Format::from_path(path).is_some_and(|format| format != Format::Csv) {
+        return Err(Failure::Usage(format!(
+            "{}: data are written as plain CSV; give a name that ends in .csv",
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Rows ready to be written.

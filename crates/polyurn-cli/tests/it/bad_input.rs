@@ -209,6 +209,7 @@ const ALL: &[Bad] = &[
     model(&["simulate", "--model", "i[2] -> j", "--tokens", "3"], &["`j`", "size"]),
     model(&["simulate", "--model", "i[2]"], &["--tokens"]),
     model(&["simulate", "--model", "i[2]", "--tokens", "3", "--seen", "q"], &["`q`"]),
+    model(&["simulate", "--model", "i[2]", "--tokens", "3", "--format", "tns"], &["--format", "--from"]),
     model(&["fit", "--model", "i", "--data", "d.csv", "--method", "exact", "--a", "1,2"], &["--a"]),
     model(&["enumerate", "--model", "i", "--data", "d.csv", "--bins", "0"], &["0"]),
     model(&["check"], &["FILE"]),

@@ -282,3 +282,15 @@ fn demo_compares_models_and_says_what_it_means() {
     assert_eq!(dilemmas[0]["method"], "smc", "{dilemmas}");
     assert_eq!(dilemmas[0]["model"], "lca(2)", "{dilemmas}");
 }
+
+/// A file that is called something else would be read as something else.
+#[test]
+fn simulated_data_are_only_written_to_names_that_say_csv() {
+    let folder = Folder::new();
+    for name in ["o.tns", "o.csv.gz", "o.MTX"] {
+        let (code, error) = folder.fails(&["simulate", "--model", "i[2]", "--tokens", "3", "--output", name]);
+        assert!(code == 2 && error.contains(name) && error.contains(".csv"), "{error}");
+    }
+    folder.ok(&["simulate", "--model", "i[2]", "--tokens", "3", "--output", "o.csv"]);
+    assert_eq!(folder.names(), ["o.csv"]);
+}
