@@ -1,6 +1,6 @@
 //! What a counter counts: tokens in one cell of a table, or in a whole row.
 
-use crate::math::LnProduct;
+use crate::math::{LnProduct, Risings};
 use crate::prior::{PseudoCount, PseudoCounts};
 
 /// A cell of a table, or a whole row.
@@ -31,5 +31,33 @@ impl Kind {
             Kind::Row if pseudo.is_zero() => {}
             Kind::Row => product.divide_rising(value, ln_if_tiny, n),
         }
+    }
+}
+
+/// The closed form of very many cells and rows: as [`Kind::multiply_closed_form`] of each, but equal pseudo-counts are
+/// evaluated together.
+#[derive(Debug, Default)]
+pub struct ClosedForm {
+    cells: Risings,
+    rows: Risings,
+}
+
+impl ClosedForm {
+    /// Adds `n` tokens in a cell or row.
+    pub fn push(&mut self, kind: Kind, pseudo: PseudoCount, n: u64) {
+        let PseudoCount { value, ln_if_tiny } = pseudo;
+        match kind {
+            Kind::Cell => self.cells.push(value, ln_if_tiny, n),
+            // As above: its cells are zeros too.
+            Kind::Row if pseudo.is_zero() => {}
+            Kind::Row => self.rows.push(value, ln_if_tiny, n),
+        }
+    }
+
+    /// Cells over rows.
+    pub fn product(self) -> LnProduct {
+        let mut product = self.cells.product();
+        product.divide_by(&self.rows.product());
+        product
     }
 }

@@ -4,7 +4,7 @@ use crate::counts::Counts;
 use crate::engine::Problem;
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
-use crate::math::{Double, LnProduct, ln_factorial};
+use crate::math::{Double, LnProduct, Risings, ln_factorial};
 use hashbrown::HashMap;
 
 /// The evidence of one model, in natural logs.
@@ -27,7 +27,14 @@ pub fn ln_arrangements(counts: &Counts) -> Double {
 
 /// The sum of ln n! over distinct records.
 pub(crate) fn ln_factorials(counts: &Counts) -> Double {
-    counts.blocks.iter().flat_map(|block| &block.counts).fold(Double::ZERO, |sum, &n| sum + ln_factorial(n))
+    let mut factorials = Risings::default();
+    counts
+        .blocks
+        .iter()
+        .flat_map(|block| &block.counts)
+        .filter(|&&n| n > 1)
+        .for_each(|&n| factorials.push(1.0, 0.0, n));
+    factorials.product().ln()
 }
 
 /// Adds the total and the arrangements to ln p(sequence). Sums are kept with 32 digits, since the parts may be 1e13 and

@@ -3,12 +3,14 @@
 mod double;
 pub mod draw;
 mod product;
+mod risings;
 mod running;
 mod scaled;
 pub mod special;
 
 pub use double::Double;
 pub use product::{LnProduct, TINY, ln_factorial, ln_rising};
+pub use risings::Risings;
 pub(crate) use running::RunningProduct;
 pub use scaled::Scaled;
 

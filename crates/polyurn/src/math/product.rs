@@ -6,6 +6,8 @@ use super::double::Double;
 const MULTIPLY_UP_TO: u64 = 32;
 /// Numbers below this may have lost digits to underflow; their logarithm is used instead.
 pub const TINY: f64 = 1e-290;
+/// Beyond this x, differences of log-Gammas cancel too much.
+pub(super) const HUGE: f64 = 1e18;
 /// The running product is kept between one over this and this.
 const BIG: f64 = 1e150;
 
@@ -44,6 +46,22 @@ impl LnProduct {
         let (factor, exponent) = scaled_down(factor);
         self.product = self.product / factor;
         self.exponent -= exponent;
+        self.renormalise();
+    }
+
+    /// Multiplies by another product.
+    pub fn multiply_by(&mut self, other: &LnProduct) {
+        self.ln = self.ln + other.ln;
+        self.product = self.product * other.product;
+        self.exponent += other.exponent;
+        self.renormalise();
+    }
+
+    /// Divides by another product, which must not be zero.
+    pub fn divide_by(&mut self, other: &LnProduct) {
+        self.ln = self.ln - other.ln;
+        self.product = self.product / other.product;
+        self.exponent -= other.exponent;
         self.renormalise();
     }
 
@@ -114,16 +132,19 @@ pub fn ln_rising(x: f64, n: u64) -> Double {
     if n == 0 {
         return Double::ZERO;
     }
-    if x > 1e18 {
+    if x > HUGE {
         return ln_rising_of_huge(x, n);
     }
-    let upper = (Double::from(x) + Double::from(n)).ln_gamma();
+    (Double::from(x) + Double::from(n)).ln_gamma() - ln_gamma(x)
+}
+
+/// ln Gamma(x) for x > 0, with 32 digits.
+pub(super) fn ln_gamma(x: f64) -> Double {
     if x >= 1.0 {
-        upper - Double::from(x).ln_gamma()
-    } else {
-        // Gamma(x) = Gamma(x+1)/x keeps the arguments at 1 or more.
-        upper - (Double::from(x) + Double::ONE).ln_gamma() + Double::from(x).ln()
+        return Double::from(x).ln_gamma();
     }
+    // Gamma(x) = Gamma(x+1)/x keeps the argument at 1 or more.
+    (Double::from(x) + Double::ONE).ln_gamma() - Double::from(x).ln()
 }
 
 /// For x beyond 1e18: n ln x plus the sum of ln(1 + j/x), by Euler and Maclaurin; the next term is below 1/x.

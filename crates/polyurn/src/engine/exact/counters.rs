@@ -5,7 +5,6 @@
 
 use crate::engine::kind::Kind;
 use crate::graph::{Model, NodeIndex, TableIndex};
-use crate::math::LnProduct;
 use crate::prior::{Prior, PseudoCount};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -116,12 +115,6 @@ impl<'a> Counters<'a> {
         let (cell, row) = self.family(node, record);
         self.certain[cell as usize] += n;
         self.certain[row as usize] += n;
-    }
-
-    /// Multiplies the closed form of `n` tokens on one counter into the product.
-    pub fn multiply_closed_form(&self, ix: usize, n: u64, product: &mut LnProduct) {
-        let counter = &self.counters[ix];
-        counter.kind.multiply_closed_form(counter.pseudo, n, product);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::counters::Counters;
 use super::records::{Sorted, Way};
-use crate::engine::kind::Kind;
+use crate::engine::kind::{ClosedForm, Kind};
 use crate::engine::symmetry::LabelClass;
 use crate::graph::{Model, TableIndex};
 use crate::math::LnProduct;
@@ -116,11 +116,12 @@ impl Slots {
     /// The closed form of everything that is certain: counters without slot in full, counters with a slot up to the
     /// tokens of certain records.
     pub fn closed_form(&self, counters: &Counters<'_>) -> LnProduct {
-        let mut product = LnProduct::new();
+        let mut closed_form = ClosedForm::default();
         for ix in 0..counters.len() {
-            counters.multiply_closed_form(ix, counters.certain[ix] + self.certain_extra[ix], &mut product);
+            let counter = counters.get(ix);
+            closed_form.push(counter.kind, counter.pseudo, counters.certain[ix] + self.certain_extra[ix]);
         }
-        product
+        closed_form.product()
     }
 
     /// The slots a way touches, each with the number of times, ascending.
