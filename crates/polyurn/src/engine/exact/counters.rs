@@ -116,6 +116,12 @@ impl<'a> Counters<'a> {
         self.certain[cell as usize] += n;
         self.certain[row as usize] += n;
     }
+
+    /// Adds `n` tokens that are certain to use this cell or row.
+    pub fn add_certain_to(&mut self, table: TableIndex, kind: Kind, values: &[u32], n: u64) {
+        let ix = self.intern(table, kind, values);
+        self.certain[ix as usize] += n;
+    }
 }
 
 fn hash_of(hasher: &hashbrown::DefaultHashBuilder, table: TableIndex, kind: Kind, values: &[u32]) -> u64 {

@@ -12,6 +12,7 @@
 //! closed form is evaluated with 32 digits.
 
 mod counters;
+mod families;
 mod layer;
 mod order;
 mod posterior;

@@ -2,6 +2,7 @@
 //! ways in which one of their tokens can be allocated.
 
 use super::counters::Counters;
+use super::families::count_families;
 use crate::counts::MISSING;
 use crate::engine::Problem;
 use crate::engine::assignments::{for_each_assignment, unseen};
@@ -60,14 +61,14 @@ pub fn sort_records<'a>(problem: &Problem<'a>, full: bool) -> Result<Sorted<'a>>
     let mut n_listed = 0;
     for (block, pattern) in problem.counts.blocks.iter().zip(problem.plan.patterns()) {
         let nodes = if full { &all } else { &pattern.relevant };
+        if nodes.iter().all(|node| block.seen.binary_search(&node.0).is_ok()) {
+            count_families(&mut sorted.counters, model, block, nodes);
+            continue;
+        }
         for record_ix in 0..block.n_records() {
             block.read(record_ix, &mut record);
             let count = block.counts[record_ix];
             let unseen = unseen(nodes, &record);
-            if unseen.is_empty() {
-                nodes.iter().for_each(|&node| sorted.counters.add_certain(node, &record, count));
-                continue;
-            }
             if n_listed > MAX_LISTED {
                 return Err(Error::TooCostly(format!(
                     "exact: more than {} of {} distinct records have unseen values, each in several ways; that is beyond \
