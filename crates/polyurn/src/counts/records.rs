@@ -3,6 +3,7 @@
 use super::dataset::MISSING;
 use super::labels::Labels;
 use crate::error::{Error, Result};
+use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -59,7 +60,7 @@ impl Counts {
         unknown: Vec<Vec<u32>>,
     ) -> Result<Self> {
         assert_eq!(labels.len(), columns.len(), "one label list and one column for each node");
-        let mut grouping = Grouping::default();
+        let mut grouping = Grouping::new(row_counts.len());
         let mut n_tokens = 0u64;
         let named: Vec<(u32, &Vec<u32>)> = columns
             .iter()
@@ -137,37 +138,46 @@ struct Grouping {
     block_of: HashMap<Vec<u32>, usize>,
     records: Vec<HashTable<usize>>,
     hasher: hashbrown::DefaultHashBuilder,
+    /// The block of the last row: most often the next row has the same pattern.
+    last_block: usize,
+    n_rows: usize,
 }
 
 impl Grouping {
+    /// Ready for this many rows.
+    fn new(n_rows: usize) -> Self {
+        Grouping { n_rows, ..Default::default() }
+    }
+
     fn add(&mut self, seen: &[u32], values: &[u32], count: u64) {
-        let block_ix = match self.block_of.get(seen) {
-            Some(&ix) => ix,
-            None => {
-                self.block_of.insert(seen.to_vec(), self.blocks.len());
-                self.blocks.push(Block {
-                    seen: seen.to_vec(),
-                    values: vec![Vec::new(); seen.len()],
-                    counts: Vec::new(),
-                });
-                self.records.push(HashTable::new());
-                self.blocks.len() - 1
-            }
-        };
-        let (block, records, hasher) = (&mut self.blocks[block_ix], &mut self.records[block_ix], &self.hasher);
-        let hash = hash_of(hasher, values.iter().copied());
-        let equal = |&record: &usize| block.values.iter().zip(values).all(|(column, &value)| column[record] == value);
-        if let Some(&record) = records.find(hash, equal) {
-            block.counts[record] += count;
-            return;
+        if self.blocks.get(self.last_block).is_none_or(|block| block.seen != seen) {
+            self.last_block = self.find_block(seen);
         }
-        let record = block.counts.len();
-        for (column, &value) in block.values.iter_mut().zip(values) {
-            column.push(value);
-        }
-        block.counts.push(count);
+        let (block, hasher) = (&mut self.blocks[self.last_block], &self.hasher);
         let columns = &block.values;
-        records.insert_unique(hash, record, |&record| hash_of(hasher, columns.iter().map(|column| column[record])));
+        let is_equal = |&record: &usize| columns.iter().zip(values).all(|(column, &value)| column[record] == value);
+        let hash_again = |&record: &usize| hash_of(hasher, columns.iter().map(|column| column[record]));
+        let hash = hash_of(hasher, values.iter().copied());
+        match self.records[self.last_block].entry(hash, is_equal, hash_again) {
+            Entry::Occupied(record) => block.counts[*record.get()] += count,
+            Entry::Vacant(place) => {
+                place.insert(block.counts.len());
+                block.values.iter_mut().zip(values).for_each(|(column, &value)| column.push(value));
+                block.counts.push(count);
+            }
+        }
+    }
+
+    fn find_block(&mut self, seen: &[u32]) -> usize {
+        if let Some(&ix) = self.block_of.get(seen) {
+            return ix;
+        }
+        let ix = self.blocks.len();
+        self.block_of.insert(seen.to_vec(), ix);
+        self.blocks.push(Block { seen: seen.to_vec(), values: vec![Vec::new(); seen.len()], counts: Vec::new() });
+        // Rows mostly differ and have one pattern, and an index that grows is hashed anew each time.
+        self.records.push(HashTable::with_capacity(if ix == 0 { self.n_rows } else { 0 }));
+        ix
     }
 }
 
