@@ -2,7 +2,7 @@
 CARGO ?= cargo
 VENV := target/venv
 
-.PHONY: test test-long mutants lint bench bench-trials bench-ranks bench-sweeps doc
+.PHONY: test test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
 
 test:
 	$(CARGO) test --workspace --all-targets
@@ -40,8 +40,12 @@ bench-ranks:
 bench-sweeps: $(VENV)/peers
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin sweeps
 
-$(VENV)/peers: $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --quiet scikit-learn scipy lda pyttb stepmix
+# Scores of fully observed networks against pgmpy, installed from PyPI.
+bench-bdeu: $(VENV)/peers
+	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin bdeu
+
+$(VENV)/peers: $(VENV)/bin/python Makefile
+	$(VENV)/bin/python -m pip install --quiet scikit-learn scipy lda pyttb stepmix pgmpy
 	touch $@
 
 # A virtual environment with what the benchmarks compare against.

@@ -1,4 +1,6 @@
-//! Problems, sections and figures that the benchmark programs share.
+//! Problems, sections, peers and figures that the benchmark programs share.
+
+pub mod peer;
 
 use polyurn::control::Control;
 use polyurn::counts::{Cell, Dataset, DatasetBuilder, RowCount};

@@ -2,18 +2,17 @@
 //! `make bench-sweeps` sets up. All figures of a comparison come from one run, one after another on the same machine.
 
 use polyurn::control::Control;
-use polyurn::counts::{Counts, Dataset, Labels};
+use polyurn::counts::{Counts, Labels};
 use polyurn::engine::Problem;
 use polyurn::engine::sweeps::{Climb, Em, EmFit, StartTables, Turns, Vb};
 use polyurn::evidence::ln_p_given;
 use polyurn::graph::{ModelSource, bind_without_data};
-use polyurn::io::{Format, read_from};
 use polyurn::math::special;
 use polyurn::prior::{Prior, PriorSettings};
 use polyurn::{Result, Seed};
+use polyurn_bench::peer::{Peer, best_of};
 use polyurn_bench::{Section, bound, wanted, with_problem};
 use serde_json::Value;
-use std::path::Path;
 use std::time::Instant;
 
 fn main() -> Result<()> {
@@ -24,65 +23,6 @@ fn main() -> Result<()> {
         println!();
     }
     Ok(())
-}
-
-/// What a peer found, and the folder with its data.
-struct Peer {
-    folder: tempfile::TempDir,
-    found: Value,
-}
-
-impl Peer {
-    /// Runs a peer on one thread.
-    fn run(name: &str) -> Self {
-        let python = std::env::var("POLYURN_BENCH_PYTHON").expect("POLYURN_BENCH_PYTHON names a Python with the peers");
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/sweeps.py");
-        let output = std::process::Command::new(python)
-            .args([script, name, folder.path().to_str().expect("a plain path")])
-            .envs(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"].map(|name| (name, "1")))
-            .output()
-            .expect("Python starts");
-        let text = String::from_utf8_lossy(&output.stdout);
-        let found = serde_json::from_str(text.lines().last().unwrap_or_default());
-        let found = found.unwrap_or_else(|_| panic!("{name}: {}", String::from_utf8_lossy(&output.stderr)));
-        Peer { folder, found }
-    }
-
-    fn seconds(&self) -> f64 {
-        self.found["seconds"].as_f64().expect("seconds")
-    }
-
-    fn version(&self) -> &str {
-        self.found["version"].as_str().expect("a version")
-    }
-
-    fn data(&self) -> Result<Dataset> {
-        let file = std::fs::File::open(self.folder.path().join("data.csv")).expect("the peer wrote its data");
-        read_from(std::io::BufReader::new(file), "data.csv", Format::Csv)
-    }
-
-    fn array(&self, name: &str) -> Vec<f64> {
-        read_array(&self.folder.path().join(name))
-    }
-}
-
-fn read_array(path: &Path) -> Vec<f64> {
-    let bytes = std::fs::read(path).expect("the peer wrote an array");
-    bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().expect("eight bytes"))).collect()
-}
-
-/// The shortest time of some repeats, and the last result.
-fn best_of<T>(n: usize, mut f: impl FnMut() -> Result<T>) -> Result<(f64, T)> {
-    let (mut best, mut last) = (f64::INFINITY, None);
-    for _ in 0..n {
-        // Only one at a time is held.
-        drop(last.take());
-        let from = Instant::now();
-        last = Some(f()?);
-        best = best.min(from.elapsed().as_secs_f64());
-    }
-    Ok((best, last.expect("at least one repeat")))
 }
 
 fn show(what: &str, seconds: f64, ours: f64) {
@@ -100,7 +40,7 @@ fn columns(array: &[f64], n_columns: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
 
 fn nmf() -> Result<()> {
     println!("KL-NMF of the Reuters corpus, K = 20, 100 iterations, one thread");
-    let peer = Peer::run("nmf");
+    let peer = Peer::run("sweeps.py", "nmf");
     let data = peer.data()?;
     let (of_row, w_sums) = columns(&peer.array("w.f64"), 20);
     let h = peer.array("h.f64");
@@ -133,7 +73,7 @@ fn nmf() -> Result<()> {
 
 fn lda() -> Result<()> {
     println!("LDA of the Reuters corpus by VB, K = 20, pseudo-counts 0.1 and 0.01, one thread");
-    let peer = Peer::run("lda");
+    let peer = Peer::run("sweeps.py", "lda");
     let theirs = peer.found["bound"].as_f64().expect("a bound");
     let data = peer.data()?;
     let binding = bound("doc -> topic[20] -> word", &data)?;
@@ -199,14 +139,14 @@ fn cp64() -> Result<()> {
     println!(
         "Poisson CP, rank 10, 64^3, 100,000 tokens, one thread: time to the divergence of a converged Newton method"
     );
-    reach(&Peer::run("cp64"), 1000).map(drop)
+    reach(&Peer::run("sweeps.py", "cp64"), 1000).map(drop)
 }
 
 fn cp1000() -> Result<()> {
     println!(
         "Poisson CP, rank 10, 1000^3, 1,000,000 tokens, one thread: time to what multiplicative updates reach in 30 s"
     );
-    let peer = Peer::run("cp1000");
+    let peer = Peer::run("sweeps.py", "cp1000");
     let a_sweep = reach(&peer, 60)?;
     // The peer counts updates of one mode.
     let theirs = peer.seconds() / peer.found["outer"].as_f64().expect("updates") * 3.0;
@@ -299,7 +239,7 @@ fn lca() -> Result<()> {
     println!(
         "Latent classes of 4,177 people and seven answers of five categories, K = 1 to 10, one start each, one thread"
     );
-    let peer = Peer::run("lca");
+    let peer = Peer::run("sweeps.py", "lca");
     let data = peer.data()?;
     // The peer's tolerance is 1e-6 nats a person; the likelihood is about 10 nats a person.
     let climb = Climb { restarts: 1, max_iter: 10_000, tol: 1e-7, threads: 1, ..Default::default() };
