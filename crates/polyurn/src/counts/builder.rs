@@ -57,7 +57,7 @@ impl fmt::Display for RowCount {
 /// ```
 #[derive(Debug)]
 pub struct DatasetBuilder {
-    source: String,
+    pub(super) source: String,
     columns: Vec<ColumnBuilder>,
     rows: RowSet,
     counts: Vec<u64>,

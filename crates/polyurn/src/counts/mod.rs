@@ -6,8 +6,11 @@ mod dataset;
 mod intern;
 mod labels;
 mod records;
+mod row_sink;
 
 pub use builder::{Cell, DatasetBuilder, RowCount};
 pub use dataset::{Column, Dataset, MISSING};
+pub(crate) use intern::Interner;
 pub use labels::Labels;
 pub use records::{Block, Counts};
+pub use row_sink::RowSink;

@@ -1,11 +1,13 @@
 //! Models: text, presets and contractions become a [`ModelSpec`]; bound to data's columns it is a checked, frozen
 //! [`Model`].
 
+mod batches;
 mod bind;
 mod contraction;
 mod dot;
 mod expansion;
 mod lexer;
+mod local;
 mod model;
 mod names;
 mod parse;
@@ -14,9 +16,12 @@ mod spec;
 mod statement;
 mod triangulate;
 
+pub use batches::{BatchOptions, Batcher, RowBatch, StreamLabels};
 pub use bind::{BindOptions, Binding, SeenNode, bind, bind_without_data};
 pub use contraction::Contraction;
 pub use dot::dot;
+pub use local::local_nodes;
+pub(crate) use local::why_not_local;
 pub use model::{Model, Node, NodeIndex, Table, TableIndex};
 pub use parse::ModelSource;
 pub use preset::{Preset, PresetEntry, catalogue};

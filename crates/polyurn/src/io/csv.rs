@@ -9,7 +9,7 @@ use super::Input;
 use super::lines::{Lines, shown};
 use super::number::{CountStyle, parse_count};
 use super::record::{Delimiter, Records};
-use crate::counts::{Cell, DatasetBuilder, RowCount};
+use crate::counts::{Cell, RowCount, RowSink};
 use crate::error::{Error, Result};
 use crate::warning::Warning;
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 const COUNT: &str = "count";
 
 /// Reads a whole file.
-pub(super) fn read(input: Input<'_>, delimiter: Delimiter) -> Result<DatasetBuilder> {
+pub(super) fn read(input: Input<'_>, delimiter: Delimiter, sink: &mut impl RowSink) -> Result<()> {
     let mut records = Records::new(Lines::new(input), delimiter);
     let header = Header::read(&mut records, delimiter)?;
-    let mut builder = header.builder(records.source());
+    header.declare(sink);
     while records.advance()? {
         if records.len() != header.names.len() {
             return Err(header.wrong_width(&records));
@@ -34,9 +34,9 @@ pub(super) fn read(input: Input<'_>, delimiter: Delimiter) -> Result<DatasetBuil
             None => RowCount::Tokens(1),
         };
         let fields = (0..records.len()).filter(|&ix| Some(ix) != header.count_ix);
-        builder.push(records.line(), fields.map(|ix| cell(records.field(ix))), count)?;
+        sink.push(records.line(), fields.map(|ix| cell(records.field(ix))), count)?;
     }
-    Ok(builder)
+    Ok(())
 }
 
 #[inline]
@@ -66,20 +66,18 @@ impl Header {
         Ok(Header { delimiter, names, count_ix, other_format })
     }
 
-    fn builder(&self, source: &str) -> DatasetBuilder {
-        let mut builder = DatasetBuilder::new(source);
+    fn declare(&self, sink: &mut impl RowSink) {
         for (ix, name) in self.names.iter().enumerate() {
             if Some(ix) != self.count_ix {
-                builder.label_column(Some(name.clone()));
+                sink.label_column(Some(name.clone()));
             }
         }
         if self.count_ix.is_none() {
-            builder.rows_are_tokens();
+            sink.rows_are_tokens();
         }
         for message in self.other_format.iter().cloned().chain(self.nearly_count()) {
-            builder.warn(Warning::Odd { message });
+            sink.warn(Warning::Odd { message });
         }
-        builder
     }
 
     /// A word about a column that is nearly called `count`.
@@ -145,11 +143,12 @@ fn other_format(names: &[String], delimiter: Delimiter) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counts::{Dataset, Labels, MISSING};
+    use crate::counts::{Dataset, DatasetBuilder, Labels, MISSING};
 
     fn read_as(bytes: &[u8], delimiter: Delimiter) -> Result<Dataset> {
         let input = Input { reader: Box::new(bytes), source: "test.csv".into() };
-        read(input, delimiter).map(DatasetBuilder::finish)
+        let mut builder = DatasetBuilder::new("test.csv");
+        read(input, delimiter, &mut builder).map(|()| builder.finish())
     }
 
     fn dataset(text: &str) -> Dataset {

@@ -8,7 +8,7 @@
 use super::Input;
 use super::lines::{Lines, shown};
 use super::number::{CountStyle, parse_count, parse_digits, parse_one_based};
-use crate::counts::{Cell, DatasetBuilder, RowCount};
+use crate::counts::{Cell, RowCount, RowSink};
 use crate::error::{Error, Result};
 
 const BANNER: &str = "%%MatrixMarket matrix coordinate integer general";
@@ -17,19 +17,17 @@ const BANNER: &str = "%%MatrixMarket matrix coordinate integer general";
 const MAX_DIMENSION: u32 = u32::MAX - 1;
 
 /// Reads a whole file.
-pub(super) fn read(input: Input<'_>) -> Result<DatasetBuilder> {
-    let mut builder = DatasetBuilder::new(&input.source);
+pub(super) fn read(input: Input<'_>, sink: &mut impl RowSink) -> Result<()> {
     let mut lines = Lines::new(input);
     let banner = Banner::read(&mut lines)?;
     let sizes = Sizes::read(&mut lines, &banner)?;
-    builder.index_column(None, 1, Some(sizes.n_rows));
-    builder.index_column(None, 1, Some(sizes.n_columns));
-    let mut reader = Reader { lines, banner, sizes, builder };
+    sink.index_column(None, 1, Some(sizes.n_rows));
+    sink.index_column(None, 1, Some(sizes.n_columns));
+    let mut reader = Reader { lines, banner, sizes, sink };
     match reader.banner.layout {
-        Layout::Coordinate => reader.read_coordinates()?,
-        Layout::Array => reader.read_array()?,
+        Layout::Coordinate => reader.read_coordinates(),
+        Layout::Array => reader.read_array(),
     }
-    Ok(reader.builder)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,14 +151,14 @@ impl Sizes {
     }
 }
 
-struct Reader<'a> {
+struct Reader<'a, 's, S> {
     lines: Lines<'a>,
     banner: Banner,
     sizes: Sizes,
-    builder: DatasetBuilder,
+    sink: &'s mut S,
 }
 
-impl Reader<'_> {
+impl<S: RowSink> Reader<'_, '_, S> {
     fn read_coordinates(&mut self) -> Result<()> {
         let mut n_read = 0;
         while self.next_entry(&mut n_read)? {
@@ -256,9 +254,9 @@ impl Reader<'_> {
 
     fn push(&mut self, row: u32, column: u32, count: RowCount) -> Result<()> {
         let line = self.lines.number();
-        self.builder.push(line, [Cell::Index(row), Cell::Index(column)], count)?;
+        self.sink.push(line, [Cell::Index(row), Cell::Index(column)], count)?;
         if self.banner.is_symmetric && row != column {
-            self.builder.push_implied(line, [Cell::Index(column), Cell::Index(row)], count)?;
+            self.sink.push_implied(line, [Cell::Index(column), Cell::Index(row)], count)?;
         }
         Ok(())
     }
@@ -277,12 +275,13 @@ fn is_comment(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counts::{Dataset, Labels};
+    use crate::counts::{Dataset, DatasetBuilder, Labels};
     use crate::warning::Warning;
 
     fn read_text(text: &str) -> Result<Dataset> {
         let input = Input { reader: Box::new(text.as_bytes()), source: "test.mtx".into() };
-        read(input).map(DatasetBuilder::finish)
+        let mut builder = DatasetBuilder::new("test.mtx");
+        read(input, &mut builder).map(|()| builder.finish())
     }
 
     /// A file with a banner of these words and these lines below.

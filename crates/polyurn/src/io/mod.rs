@@ -1,8 +1,8 @@
 //! Files in and out: counts in several formats become a [`Dataset`], records become CSV, model files are read.
 //!
 //! [`read`] looks at the extension and the first bytes of a file and hands it to the reader of its format. A reader is
-//! one file of this module: a function from `Input` to a [`DatasetBuilder`], named in
-//! one arm of `read_format`; a new format also gets an arm in [`Format`]. All readers stream: memory follows the
+//! one file of this module: a function from `Input` to a [`RowSink`], named in
+//! one arm of `read_stream`; a new format also gets an arm in [`Format`]. All readers stream: memory follows the
 //! distinct rows, not the file.
 
 mod compression;
@@ -22,7 +22,7 @@ pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model_file, 
 pub use summary::{ColumnSummary, LabelCount, MissingPattern, Summary};
 pub use write::{CsvWriter, write_csv, write_dataset_csv};
 
-use crate::counts::{Dataset, DatasetBuilder};
+use crate::counts::{Dataset, DatasetBuilder, RowSink};
 use crate::error::{Error, Result};
 use record::Delimiter;
 use serde::Serialize;
@@ -141,13 +141,24 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset> {
 /// # Errors
 /// As for [`read`].
 pub fn read_with_origin(path: &Path, options: &ReadOptions) -> Result<(Dataset, Origin)> {
+    let mut builder = DatasetBuilder::new(path.display().to_string());
+    let (format, compression) = read_rows(path, options, &mut builder)?;
+    let origin = Origin { format, compression, n_rows: builder.n_rows_read() };
+    Ok((builder.finish(), origin))
+}
+
+/// Reads a file row by row and keeps nothing; the path `-` is standard input.
+///
+/// # Errors
+/// As for [`read`], and whatever the sink refuses.
+pub fn read_rows(path: &Path, options: &ReadOptions, sink: &mut impl RowSink) -> Result<(Format, Option<Compression>)> {
     if path == Path::new("-") {
         let format = options.format.ok_or_else(|| {
             let message = format!("standard input has no extension; give `--format` as one of {}", Format::names());
             Error::Setting(message)
         })?;
         let input = BufReader::with_capacity(BUFFER_SIZE, std::io::stdin().lock());
-        return read_stream(input, "standard input", format);
+        return Ok((format, read_stream(input, "standard input", format, sink)?));
     }
     let source = path.display().to_string();
     // A file that is not there is the first thing to say.
@@ -156,7 +167,8 @@ pub fn read_with_origin(path: &Path, options: &ReadOptions) -> Result<(Dataset, 
         let message = format!("no format goes with this extension; give `--format` as one of {}", Format::names());
         Error::data(&source, message)
     })?;
-    read_stream(BufReader::with_capacity(BUFFER_SIZE, file), &source, format)
+    let compression = read_stream(BufReader::with_capacity(BUFFER_SIZE, file), &source, format, sink)?;
+    Ok((format, compression))
 }
 
 /// Reads counts in a given format from anything; `source` names it in messages. Compression is seen through.
@@ -172,24 +184,28 @@ pub fn read_with_origin(path: &Path, options: &ReadOptions) -> Result<(Dataset, 
 /// # Errors
 /// As for [`read`].
 pub fn read_from(input: impl BufRead, source: &str, format: Format) -> Result<Dataset> {
-    read_stream(input, source, format).map(|(dataset, _)| dataset)
+    let mut builder = DatasetBuilder::new(source);
+    read_stream(input, source, format, &mut builder)?;
+    Ok(builder.finish())
 }
 
-fn read_stream(input: impl BufRead, source: &str, format: Format) -> Result<(Dataset, Origin)> {
+/// Sees through compression and hands the input to the reader of its format.
+fn read_stream(
+    input: impl BufRead,
+    source: &str,
+    format: Format,
+    sink: &mut impl RowSink,
+) -> Result<Option<Compression>> {
     let (reader, compression) = compression::see_through(input, source)?;
-    let builder = read_format(format, Input { reader, source: source.to_owned() })?;
-    let origin = Origin { format, compression, n_rows: builder.n_rows_read() };
-    Ok((builder.finish(), origin))
-}
-
-/// Hands the input to the reader of its format.
-fn read_format(format: Format, input: Input<'_>) -> Result<DatasetBuilder> {
+    let input = Input { reader, source: source.to_owned() };
+    sink.source(source);
     match format {
-        Format::Csv => csv::read(input, Delimiter::Comma),
-        Format::Tsv => csv::read(input, Delimiter::Tab),
-        Format::Tns => tns::read(input),
-        Format::MatrixMarket => matrix_market::read(input),
+        Format::Csv => csv::read(input, Delimiter::Comma, sink)?,
+        Format::Tsv => csv::read(input, Delimiter::Tab, sink)?,
+        Format::Tns => tns::read(input, sink)?,
+        Format::MatrixMarket => matrix_market::read(input, sink)?,
     }
+    Ok(compression)
 }
 
 /// What a reader gets: bytes, decompressed, and the name of their source.

@@ -111,10 +111,6 @@ impl<'a> Records<'a> {
         self.line
     }
 
-    pub(super) fn source(&self) -> &str {
-        self.lines.source()
-    }
-
     /// An error in the record at hand.
     pub(super) fn error(&self, column: Option<&str>, message: impl Into<String>) -> Error {
         Error::data_at(self.lines.source(), self.line, column, message)

@@ -360,9 +360,13 @@ fn integers(names: &[String]) -> Option<Vec<u64>> {
 mod tests {
     use super::super::read_stream;
     use super::*;
+    use crate::counts::DatasetBuilder;
 
     fn summary_as(text: &str, format: Format) -> Summary {
-        let (dataset, origin) = read_stream(text.as_bytes(), "test.csv", format).expect(text);
+        let mut builder = DatasetBuilder::new("test.csv");
+        let compression = read_stream(text.as_bytes(), "test.csv", format, &mut builder).expect(text);
+        let origin = Origin { format, compression, n_rows: builder.n_rows_read() };
+        let dataset = builder.finish();
         Summary::new(&dataset, &origin)
     }
 

@@ -6,21 +6,15 @@
 use super::Input;
 use super::lines::Lines;
 use super::number::{CountStyle, parse_count, parse_one_based};
-use crate::counts::{Cell, DatasetBuilder};
+use crate::counts::{Cell, RowSink};
 use crate::error::{Error, Result};
 
 /// Largest index: codes of values stay below that of a missing one.
 const MAX_INDEX: u32 = u32::MAX - 1;
 
 /// Reads a whole file.
-pub(super) fn read(input: Input<'_>) -> Result<DatasetBuilder> {
-    let mut reader = Reader {
-        builder: DatasetBuilder::new(&input.source),
-        lines: Lines::new(input),
-        values: Vec::new(),
-        n_axes: 0,
-        first_line: 0,
-    };
+pub(super) fn read(input: Input<'_>, sink: &mut impl RowSink) -> Result<()> {
+    let mut reader = Reader { sink, lines: Lines::new(input), values: Vec::new(), n_axes: 0, first_line: 0 };
     while reader.lines.advance()? {
         reader.read_line()?;
     }
@@ -29,11 +23,11 @@ pub(super) fn read(input: Input<'_>) -> Result<DatasetBuilder> {
                        a line is indices from 1 and then a count";
         return Err(reader.lines.error_of_file(message));
     }
-    Ok(reader.builder)
+    Ok(())
 }
 
-struct Reader<'a> {
-    builder: DatasetBuilder,
+struct Reader<'a, 's, S> {
+    sink: &'s mut S,
     lines: Lines<'a>,
     /// The values of the line at hand.
     values: Vec<u32>,
@@ -42,7 +36,7 @@ struct Reader<'a> {
     first_line: u64,
 }
 
-impl Reader<'_> {
+impl<S: RowSink> Reader<'_, '_, S> {
     fn read_line(&mut self) -> Result<()> {
         let text = self.lines.text().trim_ascii();
         if text.is_empty() || text.starts_with('#') {
@@ -65,7 +59,7 @@ impl Reader<'_> {
         };
         let count = parse_count(count, CountStyle::Real);
         let count = count.map_err(|message| self.lines.error(Some("count"), message))?;
-        self.builder.push(self.lines.number(), self.values.iter().copied().map(Cell::Index), count)
+        self.sink.push(self.lines.number(), self.values.iter().copied().map(Cell::Index), count)
     }
 
     /// Takes the number of axes from the first line of data.
@@ -77,7 +71,7 @@ impl Reader<'_> {
             return Err(self.lines.error(None, message));
         }
         for _ in 0..self.n_axes {
-            self.builder.index_column(None, 1, None);
+            self.sink.index_column(None, 1, None);
         }
         Ok(())
     }
@@ -97,12 +91,13 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counts::{Dataset, Labels};
+    use crate::counts::{Dataset, DatasetBuilder, Labels};
     use crate::warning::Warning;
 
     fn read_text(text: &str) -> Result<Dataset> {
         let input = Input { reader: Box::new(text.as_bytes()), source: "test.tns".into() };
-        read(input).map(DatasetBuilder::finish)
+        let mut builder = DatasetBuilder::new("test.tns");
+        read(input, &mut builder).map(|()| builder.finish())
     }
 
     #[track_caller]

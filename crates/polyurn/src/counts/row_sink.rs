@@ -1,0 +1,73 @@
+//! What takes rows as a reader finds them.
+
+use super::builder::{Cell, DatasetBuilder, RowCount};
+use crate::error::Result;
+use crate::warning::Warning;
+
+/// Takes the columns of a file, then its rows one after another: to keep them all ([`DatasetBuilder`]) or to hand them on in
+/// batches ([`Batcher`](crate::graph::Batcher)).
+pub trait RowSink {
+    /// The name of the file or other source, for messages; before anything else.
+    fn source(&mut self, name: &str);
+
+    /// A column whose values are labels; before the first row.
+    fn label_column(&mut self, name: Option<String>);
+
+    /// A column whose values are numbers, value 0 being called `first`; before the first row.
+    fn index_column(&mut self, name: Option<String>, first: u32, size: Option<u32>);
+
+    /// Each row is one token, as in a file without counts.
+    fn rows_are_tokens(&mut self);
+
+    /// Something odd about the file.
+    fn warn(&mut self, warning: Warning);
+
+    /// A row that stands on line `line`.
+    ///
+    /// # Errors
+    /// When something about it is wrong, or when no more rows are wanted.
+    fn push<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount) -> Result<()>;
+
+    /// A row that follows from another one on the same line, the mirror image of an entry.
+    ///
+    /// # Errors
+    /// As for [`RowSink::push`].
+    fn push_implied<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount)
+    -> Result<()>;
+}
+
+impl RowSink for DatasetBuilder {
+    fn source(&mut self, name: &str) {
+        name.clone_into(&mut self.source);
+    }
+
+    fn label_column(&mut self, name: Option<String>) {
+        DatasetBuilder::label_column(self, name);
+    }
+
+    fn index_column(&mut self, name: Option<String>, first: u32, size: Option<u32>) {
+        DatasetBuilder::index_column(self, name, first, size);
+    }
+
+    fn rows_are_tokens(&mut self) {
+        DatasetBuilder::rows_are_tokens(self);
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        DatasetBuilder::warn(self, warning);
+    }
+
+    #[inline]
+    fn push<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount) -> Result<()> {
+        DatasetBuilder::push(self, line, cells, count)
+    }
+
+    fn push_implied<'c>(
+        &mut self,
+        line: u64,
+        cells: impl IntoIterator<Item = Cell<'c>>,
+        count: RowCount,
+    ) -> Result<()> {
+        DatasetBuilder::push_implied(self, line, cells, count)
+    }
+}
