@@ -219,7 +219,7 @@ where
 }
 
 /// Threads of a job; also one alone has a pool, or what it shares out would go to all threads of the machine.
-fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
+pub fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
     // A machine that cannot start threads still gets its answer.
     rayon::ThreadPoolBuilder::new().num_threads(n_threads.max(1)).build().ok()
 }

@@ -1,7 +1,7 @@
 //! Posterior means of tables, as every engine gives them.
 
-use super::Problem;
-use crate::graph::TableIndex;
+use crate::graph::{Model, TableIndex};
+use crate::prior::Prior;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -37,6 +37,24 @@ pub struct TableMeans {
     pub rows: Vec<RowMean>,
 }
 
+impl TableMeans {
+    /// The same table with the values of nodes in another order: for each node the new place of each value, or none to
+    /// leave them.
+    pub fn reordered(mut self, model: &Model, places: &[Option<&[u32]>]) -> Self {
+        let member = model.tables()[self.table.ix()].members[0];
+        let place = |node: usize, value: u32| places[node].map_or(value, |places| places[value as usize]);
+        for row in &mut self.rows {
+            for (value, parent) in row.parents.iter_mut().zip(&model.node(member).parents) {
+                *value = place(parent.ix(), *value);
+            }
+            row.cells.iter_mut().for_each(|cell| cell.child = place(member.ix(), cell.child));
+            row.cells.sort_by_key(|cell| cell.child);
+        }
+        self.rows.sort_by(|x, y| x.parents.cmp(&y.parents));
+        self
+    }
+}
+
 /// Counts of one row.
 #[derive(Debug, Default)]
 pub(crate) struct RowCounts {
@@ -50,7 +68,17 @@ pub(crate) struct RowCounts {
 
 /// Counts of the rows that a token may be in, by table and parents.
 #[derive(Debug)]
-pub(crate) struct CountsOfRows(Vec<BTreeMap<Vec<u32>, RowCounts>>);
+pub(crate) struct CountsOfRows(pub Vec<BTreeMap<Vec<u32>, RowCounts>>);
+
+impl RowCounts {
+    /// Adds tokens to a cell.
+    pub fn add(&mut self, child: u32, count: f64) {
+        self.sum += count;
+        let cell = self.cells.entry(child).or_insert(0.0);
+        *cell += count;
+        self.largest = self.largest.max(*cell);
+    }
+}
 
 impl CountsOfRows {
     /// No rows yet.
@@ -61,11 +89,7 @@ impl CountsOfRows {
     /// Adds tokens to a cell; `family` are the values of the parents, then of the child.
     pub fn add(&mut self, table: TableIndex, family: &[u32], count: f64) {
         let (child, parents) = family.split_last().expect("a family has a child");
-        let row = self.0[table.ix()].entry(parents.to_vec()).or_default();
-        row.sum += count;
-        let cell = row.cells.entry(*child).or_insert(0.0);
-        *cell += count;
-        row.largest = row.largest.max(*cell);
+        self.0[table.ix()].entry(parents.to_vec()).or_default().add(*child, count);
     }
 
     /// A row that was added to.
@@ -74,9 +98,9 @@ impl CountsOfRows {
     }
 
     /// Means and spreads of Dirichlet rows: pseudo-counts plus counts.
-    pub fn dirichlet_means(self, problem: &Problem<'_>) -> Vec<TableMeans> {
-        self.list(problem, |table, parents, child, count, row| {
-            let pseudo = problem.prior.table(table);
+    pub fn dirichlet_means(self, model: &Model, prior: &Prior) -> Vec<TableMeans> {
+        self.list(model, |table, parents, child, count, row| {
+            let pseudo = prior.table(table);
             let cell = pseudo.cell(parents, child).value + count.unwrap_or(0.0);
             Moments::of_cell(cell, pseudo.row(parents).value + row)
         })
@@ -86,12 +110,12 @@ impl CountsOfRows {
     /// and that of the row.
     pub fn list(
         self,
-        problem: &Problem<'_>,
+        model: &Model,
         moments: impl Fn(TableIndex, &[u32], u32, Option<f64>, f64) -> Moments,
     ) -> Vec<TableMeans> {
         let of_table = |(ix, rows): (usize, BTreeMap<Vec<u32>, RowCounts>)| {
             let table = TableIndex(ix as u32);
-            let child_size = problem.model.tables()[ix].child_size;
+            let child_size = model.tables()[ix].child_size;
             let of_row = |(parents, row): (Vec<u32>, RowCounts)| {
                 let of_cell = |child: u32| {
                     let moments = moments(table, &parents, child, row.cells.get(&child).copied(), row.sum);

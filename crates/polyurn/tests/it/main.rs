@@ -23,6 +23,7 @@ mod smc_other_engine;
 mod smc_posterior;
 mod smc_support;
 mod smc_unbiased;
+mod stochastic;
 mod support;
 mod sweeps_reference;
 mod urn_and_simulate;

@@ -76,7 +76,7 @@ impl SmcPosterior {
                 }
             }
         }
-        rows.dirichlet_means(problem)
+        rows.dirichlet_means(model, problem.prior)
     }
 }
 

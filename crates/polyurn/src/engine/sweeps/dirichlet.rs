@@ -35,43 +35,55 @@ pub fn expected_logs(
     logs: &mut [f64],
     weights: &mut [f64],
 ) {
-    row_psi.clear();
     row_psi.resize(rows.len(), 0.0);
     for table in &layout.tables {
-        let range = table.rows();
+        expected_logs_of(table, counts, rows, isa, row_psi, logs, weights);
+    }
+}
+
+/// The same for one table. All lists are those of all tables.
+pub fn expected_logs_of(
+    table: &CellTable,
+    counts: &[f64],
+    rows: &[f64],
+    isa: Isa,
+    row_psi: &mut [f64],
+    logs: &mut [f64],
+    weights: &mut [f64],
+) {
+    let range = table.rows();
+    Isa::run(
+        isa,
+        Digamma {
+            pseudo: Values::of(&table.row_pseudo, 0..table.n_rows()),
+            counts: &rows[range.clone()],
+            out: &mut row_psi[range],
+        },
+    );
+    let interior = table.shape.interior;
+    let at_once = (CELLS_AT_ONCE / interior).max(1) * interior;
+    let range = table.cells();
+    let row_psi = &row_psi[table.rows()];
+    let parts = logs[range.clone()]
+        .par_chunks_mut(at_once)
+        .zip(weights[range.clone()].par_chunks_mut(at_once))
+        .zip(counts[range].par_chunks(at_once))
+        .enumerate();
+    parts.for_each(|(part, ((logs, weights), counts))| {
+        let first = part * at_once;
         Isa::run(
             isa,
-            Digamma {
-                pseudo: Values::of(&table.row_pseudo, 0..table.n_rows()),
-                counts: &rows[range.clone()],
-                out: &mut row_psi[range],
+            ExpectedLogs {
+                pseudo: Values::of(&table.pseudo, first..first + counts.len()),
+                table,
+                first_block: first / interior,
+                row_psi,
+                counts,
+                logs,
+                weights,
             },
         );
-        let interior = table.shape.interior;
-        let at_once = (CELLS_AT_ONCE / interior).max(1) * interior;
-        let range = table.cells();
-        let row_psi = &row_psi[table.rows()];
-        let parts = logs[range.clone()]
-            .par_chunks_mut(at_once)
-            .zip(weights[range.clone()].par_chunks_mut(at_once))
-            .zip(counts[range].par_chunks(at_once))
-            .enumerate();
-        parts.for_each(|(part, ((logs, weights), counts))| {
-            let first = part * at_once;
-            Isa::run(
-                isa,
-                ExpectedLogs {
-                    pseudo: Values::of(&table.pseudo, first..first + counts.len()),
-                    table,
-                    first_block: first / interior,
-                    row_psi,
-                    counts,
-                    logs,
-                    weights,
-                },
-            );
-        });
-    }
+    });
 }
 
 /// The logarithm of the ratio of Dirichlet normalising constants with and without the counts, over all stored rows

@@ -1,5 +1,5 @@
 //! Engines that go through all records again and again: variational Bayes, EM, and the two that look for one best
-//! allocation.
+//! allocation. Stochastic variational Bayes takes them from a stream, batch by batch.
 //!
 //! They share the cells that records use, the way through the records, and the control of restarts. Work per sweep follows
 //! distinct records times hidden states; no sweep depends on the size of the tensor or of the counts.
@@ -20,6 +20,8 @@ mod pass;
 mod point;
 mod restarts;
 mod start;
+mod stochastic;
+mod stream_tables;
 mod tables;
 mod vb;
 
@@ -29,4 +31,5 @@ pub use em::{Em, EmFit, Turns};
 pub use point::Mode;
 pub use restarts::{Climb, Climbs};
 pub use start::StartTables;
+pub use stochastic::{Learner, Returned, StochasticVb, nodes_with_uneven_prior};
 pub use vb::{Vb, VbFit};

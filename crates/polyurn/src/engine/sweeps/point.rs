@@ -176,7 +176,7 @@ impl Point {
             spread_rows(table, &denominators[table.rows()], &mut of_cells[table.cells()]);
         }
         let denominators = row_counts(problem, layout, &of_cells);
-        row_counts(problem, layout, weights).list(problem, |table, parents, child, cell, row| {
+        row_counts(problem, layout, weights).list(problem.model, |table, parents, child, cell, row| {
             let pseudo = problem.prior.table(table);
             let is_stored = layout.tables.iter().any(|stored| stored.table == table);
             let mean = match cell {

@@ -18,5 +18,5 @@ pub fn row_counts(problem: &Problem<'_>, layout: &Layout, counts: &[f64]) -> Cou
 
 /// Means and spreads of Dirichlet rows: pseudo-counts plus counts.
 pub fn dirichlet_means(problem: &Problem<'_>, layout: &Layout, counts: &[f64]) -> Vec<TableMeans> {
-    row_counts(problem, layout, counts).dirichlet_means(problem)
+    row_counts(problem, layout, counts).dirichlet_means(problem.model, problem.prior)
 }

@@ -1,0 +1,624 @@
+//! Stochastic variational Bayes: tables learned from a stream, one batch of records after another.
+//!
+//! Each batch is one step along the natural gradient of the bound (theory.md, section 15.4; Hoffman, Blei, Wang and Paisley
+//! 2013): expected counts of the batch, scaled up to the declared number of tokens, are mixed into the counts of all tables.
+//! Rows that belong to a value of a seen root node, such as the topics of a document, are not scaled: they are fitted
+//! within the batch that shows them, and what earlier batches showed of the same value is kept.
+
+use super::arrangement::Arrangement;
+use super::dirichlet::{add_rows, expected_logs, expected_logs_of};
+use super::layout::Layout;
+use super::messages::Weights;
+use super::numbers::Numbers;
+use super::pass::{Tally, Wanted, Work, expect};
+use super::start::{self, Spread, StartTables};
+use super::stream_tables::StreamTable;
+use crate::Seed;
+use crate::control::Control;
+use crate::counts::Counts;
+use crate::engine::Problem;
+use crate::engine::replicates::pool;
+use crate::engine::tables::{CountsOfRows, RowCounts, TableMeans};
+use crate::error::{Error, Result};
+use crate::graph::{Model, NodeIndex, TableIndex, why_not_local};
+use crate::math::special;
+use crate::prior::{Prior, PseudoCount, PseudoCounts};
+use crate::simd::Isa;
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+
+/// Settings of stochastic variational Bayes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StochasticVb {
+    /// Tokens of the whole stream; batches are scaled up to this.
+    pub n_tokens: f64,
+    /// How fast steps get smaller, above 0.5 and up to 1: step t is (t + delay)^-decay. (The paper's kappa.) The first one
+    /// is 1, since there is nothing before it; and a batch with more tokens than batches so far have on average steps
+    /// further in that proportion, or its tokens would count less than others.
+    pub decay: f64,
+    /// Makes early steps smaller. (The paper's tau.)
+    pub delay: f64,
+    /// Expectations in each batch, rows of local tables being set after each of them. Without local tables there is one.
+    pub local_sweeps: u32,
+    /// How often the first batch is gone through, with steps of 1: hidden values that start alike must grow apart before
+    /// further batches are of use.
+    pub first_sweeps: u32,
+    /// Instructions to use.
+    pub isa: Isa,
+    /// Threads, over the records of a batch.
+    pub threads: usize,
+    /// Weights for the first expectation instead of random ones.
+    pub start: Option<StartTables>,
+}
+
+impl StochasticVb {
+    /// The usual settings for a stream of this many tokens.
+    pub fn new(n_tokens: f64) -> Self {
+        StochasticVb {
+            n_tokens,
+            decay: 0.7,
+            delay: 1.0,
+            local_sweeps: 10,
+            first_sweeps: 50,
+            isa: Isa::detect(),
+            threads: 1,
+            start: None,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let StochasticVb { n_tokens, decay, delay, .. } = *self;
+        if !(n_tokens >= 1.0 && n_tokens.is_finite()) {
+            return Err(Error::Setting(format!("the stream has {n_tokens} tokens; give their number, at least 1")));
+        }
+        if !(decay > 0.5 && decay <= 1.0) {
+            return Err(Error::Setting(format!(
+                "kappa is {decay}; it must be above 0.5 and at most 1, or steps do not settle"
+            )));
+        }
+        if !(delay >= 0.0 && delay.is_finite()) {
+            return Err(Error::Setting(format!("tau is {delay}; it must be a number from 0 on")));
+        }
+        if self.local_sweeps == 0 || self.first_sweeps == 0 {
+            return Err(Error::Setting("a batch needs at least one expectation".into()));
+        }
+        Ok(())
+    }
+
+    /// The size of a step, counted from 1, for a batch that has this many times the tokens of the average batch.
+    pub fn step_size(&self, step: u64, relative_tokens: f64) -> f64 {
+        if step <= 1 {
+            return 1.0;
+        }
+        ((step as f64 + self.delay).powf(-self.decay) * relative_tokens).min(1.0)
+    }
+
+    /// A learner that has seen nothing yet. `local` are the seen root nodes whose values have rows of their own, usually
+    /// [`local_nodes`](crate::graph::local_nodes).
+    ///
+    /// # Errors
+    /// When a setting is out of its range, a local node cannot be one, or a table has too many cells.
+    pub fn begin<'m>(
+        &self,
+        model: &'m Model,
+        prior: &'m Prior,
+        is_seen: &[bool],
+        local: &[NodeIndex],
+        seed: Seed,
+    ) -> Result<Learner<'m>> {
+        self.check()?;
+        for &node in local {
+            if let Some(why) = why_not_local(model, is_seen, node) {
+                let name = &model.node(node).name;
+                return Err(Error::Setting(format!("--local {name}: the node {why}; leave it out, or give `none`")));
+            }
+        }
+        let mut tables = Vec::new();
+        for table in (0..model.tables().len() as u32).map(TableIndex) {
+            let spec = &model.tables()[table.ix()];
+            if spec.n_rows() * f64::from(spec.child_size) > 1e38 {
+                return Err(Error::TooCostly(format!("the table of `{}` is too large", model.table_name(table))));
+            }
+            let first = spec.members[0];
+            let parent = model.node(first).parents.iter().copied().find(|parent| local.contains(parent));
+            let counted = if local.contains(&first) {
+                Counted::Root(first)
+            } else {
+                Counted::Table(Box::new(StreamTable::new(model, table, is_seen, parent)))
+            };
+            tables.push((counted, parent));
+        }
+        Ok(Learner {
+            settings: self.clone(),
+            model,
+            prior,
+            seed,
+            tables,
+            local: local.iter().map(|&node| (node, LocalTokens::default())).collect(),
+            pool: pool(self.threads),
+            work: Work::default(),
+            n_steps: 0,
+            n_tokens_seen: 0,
+            is_first_pass: true,
+        })
+    }
+}
+
+/// For each node whether the prior tells its values apart, so that it matters which is which.
+pub fn nodes_with_uneven_prior(model: &Model, prior: &Prior) -> Vec<bool> {
+    let mut is_uneven = vec![false; model.n_nodes()];
+    for node in model.node_indices() {
+        if !matches!(prior.table(model.node(node).table), PseudoCounts::Even { .. }) {
+            model.node(node).parents.iter().chain([&node]).for_each(|member| is_uneven[member.ix()] = true);
+        }
+    }
+    is_uneven
+}
+
+/// How a table is counted.
+#[derive(Debug)]
+enum Counted {
+    /// By cells.
+    Table(Box<StreamTable>),
+    /// The table of a local node itself: its tokens are simply counted.
+    Root(NodeIndex),
+}
+
+/// Tokens of the values of a local node.
+#[derive(Debug, Default)]
+struct LocalTokens {
+    of_value: Vec<u64>,
+    total: u64,
+    /// Values that came back in a later batch of the first pass.
+    n_returned: u64,
+    n_values: u64,
+}
+
+impl LocalTokens {
+    fn of(&self, value: u32) -> u64 {
+        self.of_value.get(value as usize).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, value: u32, count: u64) {
+        if self.of_value.len() <= value as usize {
+            self.of_value.resize(value as usize + 1, 0);
+        }
+        let before = self.of_value[value as usize];
+        self.n_values += u64::from(before == 0);
+        self.n_returned += u64::from(before > 0);
+        self.of_value[value as usize] += count;
+        self.total += count;
+    }
+}
+
+/// Local values that came back in a later batch, for a warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Returned {
+    /// The local node.
+    pub node: NodeIndex,
+    /// How often a value came back.
+    pub n_returned: u64,
+    /// How many values there were.
+    pub n_values: u64,
+}
+
+/// Tables under way.
+#[derive(Debug)]
+pub struct Learner<'m> {
+    settings: StochasticVb,
+    model: &'m Model,
+    prior: &'m Prior,
+    seed: Seed,
+    /// By table, with the local parent it has.
+    tables: Vec<(Counted, Option<NodeIndex>)>,
+    local: Vec<(NodeIndex, LocalTokens)>,
+    pool: Option<rayon::ThreadPool>,
+    work: Work,
+    n_steps: u64,
+    n_tokens_seen: u64,
+    is_first_pass: bool,
+}
+
+/// A batch in work: its cells, and counts, logarithms and weights of those.
+struct Batch {
+    layout: Layout,
+    arrangements: Vec<Arrangement>,
+    counts: Numbers,
+    rows: Vec<f64>,
+    logs: Vec<f64>,
+    weights: Numbers,
+    row_psi: Vec<f64>,
+    /// Expected counts of this batch alone, and their sums over rows.
+    expected: Numbers,
+    expected_rows: Vec<f64>,
+    /// Tokens of each value of each local node.
+    local_tokens: HashMap<NodeIndex, BTreeMap<u32, u64>>,
+}
+
+impl Batch {
+    /// One expectation.
+    fn expect(&mut self, isa: Isa, work: &mut Work) -> Tally {
+        let weights = Weights { values: &self.weights, logs: Some(&self.logs) };
+        let wanted = Wanted { logs: true, intensity: 0.0 };
+        self.expected.fill(0.0);
+        let tally = expect(&self.layout, &self.arrangements, weights, wanted, isa, work, &mut self.expected);
+        if let Some(fixed) = &self.layout.fixed {
+            self.expected.iter_mut().zip(fixed).for_each(|(count, fixed)| *count += fixed);
+        }
+        for table in &self.layout.tables {
+            add_rows(table, &self.expected, &mut self.expected_rows);
+        }
+        tally
+    }
+}
+
+impl<'m> Learner<'m> {
+    /// Steps so far.
+    pub fn n_steps(&self) -> u64 {
+        self.n_steps
+    }
+
+    /// Tokens of all batches so far, all passes together.
+    pub fn n_tokens_seen(&self) -> u64 {
+        self.n_tokens_seen
+    }
+
+    /// How often values of local nodes came back in a later batch of the first pass.
+    pub fn returned(&self) -> Vec<Returned> {
+        let of_node = |(node, tokens): &(NodeIndex, LocalTokens)| Returned {
+            node: *node,
+            n_returned: tokens.n_returned,
+            n_values: tokens.n_values,
+        };
+        self.local.iter().map(of_node).collect()
+    }
+
+    /// Numbers that the tables have room for: what memory follows beside one batch.
+    pub fn capacity(&self) -> usize {
+        let of_table = |(counted, _): &(Counted, _)| match counted {
+            Counted::Table(table) => table.capacity(),
+            Counted::Root(_) => 0,
+        };
+        let of_local = |(_, tokens): &(_, LocalTokens)| tokens.of_value.capacity();
+        self.tables.iter().map(of_table).sum::<usize>() + self.local.iter().map(of_local).sum::<usize>()
+    }
+
+    /// Says that the stream starts again: local rows are replaced from now on, not added to.
+    pub fn start_pass(&mut self) {
+        self.is_first_pass &= self.n_steps == 0;
+    }
+
+    /// Goes through a whole pass of batches, bound to the model.
+    ///
+    /// # Errors
+    /// When cancelled or out of time (the tables are then those of the batches before), when a batch cannot be had, or as for
+    /// [`Learner::step`].
+    pub fn pass(&mut self, batches: impl IntoIterator<Item = Result<Counts>>, control: &mut Control<'_>) -> Result<()> {
+        self.start_pass();
+        let before = self.n_tokens_seen;
+        for batch in batches {
+            control.tick("svb", (self.n_tokens_seen - before) as f64 / self.settings.n_tokens)?;
+            self.step(&batch?)?;
+        }
+        Ok(())
+    }
+
+    /// One step, of the size that is its turn. A batch without tokens is none.
+    ///
+    /// # Errors
+    /// When the batch has unknown cells, does not show a local node, or uses too many cells.
+    pub fn step(&mut self, batch: &Counts) -> Result<()> {
+        if batch.n_tokens == 0 && batch.unknown.is_empty() {
+            return Ok(());
+        }
+        let is_new = self.is_first_pass;
+        if self.n_steps == 0 {
+            for sweep in 0..self.settings.first_sweeps {
+                self.move_by(batch, 1.0, is_new && sweep == 0)?;
+            }
+        } else {
+            let step = self.n_steps + 1;
+            let average = (self.n_tokens_seen + batch.n_tokens) as f64 / step as f64;
+            self.move_by(batch, self.settings.step_size(step, batch.n_tokens as f64 / average), is_new)?;
+        }
+        self.n_steps += 1;
+        self.n_tokens_seen += batch.n_tokens;
+        Ok(())
+    }
+
+    /// One step of a size that the caller chooses, from 0 to 1; otherwise as [`Learner::step`].
+    ///
+    /// # Errors
+    /// As for [`Learner::step`], and when the size is out of range.
+    pub fn step_by(&mut self, batch: &Counts, size: f64) -> Result<()> {
+        if !(0.0..=1.0).contains(&size) {
+            return Err(Error::Setting(format!("the step is {size}; it must lie between 0 and 1")));
+        }
+        self.move_by(batch, size, self.is_first_pass)?;
+        self.n_steps += 1;
+        self.n_tokens_seen += batch.n_tokens;
+        Ok(())
+    }
+
+    /// Mixes a batch into the tables. `is_new` says that its tokens are not in the local rows yet.
+    fn move_by(&mut self, counts: &Counts, size: f64, is_new: bool) -> Result<()> {
+        self.in_pool(|learner| {
+            let problem = Problem::new(learner.model, learner.prior, counts)?;
+            let mut batch = learner.batch(&problem)?;
+            let kept = learner.kept_shares(&batch, is_new);
+            learner.settle(&mut batch, &kept);
+            learner.mix_in(&batch, counts, size, &kept);
+            if is_new {
+                for (node, tokens) in &mut learner.local {
+                    batch.local_tokens[node].iter().for_each(|(&value, &count)| tokens.add(value, count));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn in_pool<R: Send>(&mut self, f: impl FnOnce(&mut Self) -> R + Send) -> R {
+        match self.pool.take() {
+            None => f(self),
+            Some(pool) => {
+                let result = pool.install(|| f(self));
+                self.pool = Some(pool);
+                result
+            }
+        }
+    }
+
+    /// Lays out the cells of a batch, with the weights that the tables have now.
+    fn batch(&self, problem: &Problem<'_>) -> Result<Batch> {
+        if !problem.counts.unknown.is_empty() {
+            return Err(Error::Setting(
+                "a stream cannot have unknown cells (`?`); use vb, which holds all records".into(),
+            ));
+        }
+        let mut local_tokens = HashMap::new();
+        for (node, _) in &self.local {
+            local_tokens.insert(*node, self.tokens_by_value(problem.counts, *node)?);
+        }
+        let (layout, records) = Layout::new(problem)?;
+        let wanted = vec![true; layout.tables.len()];
+        let arrangements = records
+            .into_iter()
+            .enumerate()
+            .map(|(ix, own)| Arrangement::new(&layout, ix, own, &wanted, None))
+            .collect();
+        let (n_cells, n_rows) = (layout.n_cells, layout.n_rows);
+        let mut batch = Batch {
+            layout,
+            arrangements,
+            counts: Numbers::zeros(n_cells),
+            rows: vec![0.0; n_rows],
+            logs: vec![0.0; n_cells],
+            weights: Numbers::zeros(n_cells),
+            row_psi: vec![0.0; n_rows],
+            expected: Numbers::zeros(n_cells),
+            expected_rows: vec![0.0; n_rows],
+            local_tokens,
+        };
+        let is_untouched = self.tables.iter().all(|(counted, _)| match counted {
+            Counted::Table(table) => table.capacity() == 0,
+            Counted::Root(_) => true,
+        });
+        if is_untouched {
+            batch.weights = match &self.settings.start {
+                Some(start) => start::given(&batch.layout, self.model, start)?,
+                None => start::random(&batch.layout, Spread::Moderate, self.seed, 0),
+            };
+            batch.logs.iter_mut().zip(batch.weights.iter()).for_each(|(log, weight)| *log = weight.ln());
+        } else {
+            for own in &batch.layout.tables {
+                self.stream_table(own.table).read(own, &mut batch.counts, &mut batch.rows);
+            }
+            let Batch { layout, counts, rows, row_psi, logs, weights, .. } = &mut batch;
+            expected_logs(layout, counts, rows, self.settings.isa, row_psi, logs, weights);
+        }
+        Ok(batch)
+    }
+
+    fn tokens_by_value(&self, counts: &Counts, node: NodeIndex) -> Result<BTreeMap<u32, u64>> {
+        let mut tokens = BTreeMap::new();
+        for block in &counts.blocks {
+            let at = block.seen.iter().position(|&seen| seen == node.0).ok_or_else(|| {
+                let name = &self.model.node(node).name;
+                Error::Setting(format!(
+                    "a record does not show `{name}`, whose values have rows of their own; give it a value in every \
+                     record, or --local none"
+                ))
+            })?;
+            for (&value, &count) in block.values[at].iter().zip(&block.counts) {
+                *tokens.entry(value).or_insert(0) += count;
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// For each value of each local node in the batch, the share of its counts that other batches brought. A batch that
+    /// is gone through again takes its own share of the old counts away; what it does not show of a value stays.
+    fn kept_shares(&self, batch: &Batch, is_new: bool) -> HashMap<NodeIndex, BTreeMap<u32, f64>> {
+        let of_node = |(node, tokens): &(NodeIndex, LocalTokens)| {
+            let share = |(&value, &count): (&u32, &u64)| {
+                let known = tokens.of(value);
+                let others = known.saturating_sub(count) as f64;
+                (value, if is_new || known == 0 { 1.0 } else { others / known as f64 })
+            };
+            (*node, batch.local_tokens[node].iter().map(share).collect())
+        };
+        self.local.iter().map(of_node).collect()
+    }
+
+    /// Expectations, local rows being set after each of them. Afterwards `batch.expected` are those of the last one.
+    fn settle(&mut self, batch: &mut Batch, kept: &HashMap<NodeIndex, BTreeMap<u32, f64>>) -> Tally {
+        // What other batches brought to the local rows.
+        let (mut others, mut other_rows) = (vec![0.0; batch.layout.n_cells], vec![0.0; batch.layout.n_rows]);
+        let locals: Vec<usize> =
+            (0..batch.layout.tables.len()).filter(|&ix| self.is_local(batch.layout.tables[ix].table)).collect();
+        for own in locals.iter().map(|&ix| &batch.layout.tables[ix]) {
+            let (counted, parent) = &self.tables[own.table.ix()];
+            let Counted::Table(table) = counted else { continue };
+            table.read_shares(own, &kept[&parent.expect("it is local")], &mut others, &mut other_rows);
+        }
+        let n_sweeps = if locals.is_empty() { 1 } else { self.settings.local_sweeps };
+        let mut tally = Tally::default();
+        for _ in 0..n_sweeps {
+            tally = batch.expect(self.settings.isa, &mut self.work);
+            for &ix in &locals {
+                let Batch { layout, counts, rows, row_psi, logs, weights, expected, expected_rows, .. } = batch;
+                let own = &layout.tables[ix];
+                for cell in own.cells() {
+                    counts[cell] = others[cell] + expected[cell];
+                }
+                for row in own.rows() {
+                    rows[row] = other_rows[row] + expected_rows[row];
+                }
+                expected_logs_of(own, counts, rows, self.settings.isa, row_psi, logs, weights);
+            }
+        }
+        tally
+    }
+
+    fn mix_in(&mut self, batch: &Batch, counts: &Counts, size: f64, kept: &HashMap<NodeIndex, BTreeMap<u32, f64>>) {
+        let shared = size * self.settings.n_tokens / counts.n_tokens as f64;
+        for (counted, parent) in &mut self.tables {
+            let Counted::Table(table) = counted else { continue };
+            match parent {
+                None => table.fade(1.0 - size),
+                Some(parent) => kept[parent].iter().for_each(|(&value, &share)| table.fade_part(value, share)),
+            }
+        }
+        for own in &batch.layout.tables {
+            if let (Counted::Table(table), parent) = &mut self.tables[own.table.ix()] {
+                let times = if parent.is_some() { 1.0 } else { shared };
+                table.add(own, &batch.expected, &batch.expected_rows, times);
+            }
+        }
+        for (table, family, count) in &batch.layout.certain {
+            if let (Counted::Table(table), parent) = &mut self.tables[table.ix()] {
+                let times = if parent.is_some() { 1.0 } else { shared };
+                table.add_at(family, times * *count as f64);
+            }
+        }
+    }
+
+    fn is_local(&self, table: TableIndex) -> bool {
+        self.tables[table.ix()].1.is_some()
+    }
+
+    fn stream_table(&self, table: TableIndex) -> &StreamTable {
+        match &self.tables[table.ix()].0 {
+            Counted::Table(table) => table,
+            // A local node is seen in every record and has no parents.
+            Counted::Root(_) => unreachable!("the table of a seen root node has no cells to weigh"),
+        }
+    }
+
+    /// The bound on ln p(sequence) of the whole stream at the present tables, as this batch alone would have it: what
+    /// belongs to records is scaled up to the declared number of tokens. With all records in one batch it is the bound
+    /// itself; otherwise it is as noisy as a batch is small.
+    ///
+    /// # Errors
+    /// As for [`Learner::step`].
+    pub fn bound(&mut self, counts: &Counts) -> Result<f64> {
+        self.in_pool(|learner| {
+            let problem = Problem::new(learner.model, learner.prior, counts)?;
+            let mut batch = learner.batch(&problem)?;
+            let kept = learner.kept_shares(&batch, false);
+            learner.settle(&mut batch, &kept);
+            let tally = batch.expect(learner.settings.isa, &mut learner.work);
+            Ok(learner.bound_at(&batch, counts, tally.ln_weight))
+        })
+    }
+
+    fn bound_at(&self, batch: &Batch, counts: &Counts, ln_weight: f64) -> f64 {
+        let scale = self.settings.n_tokens / counts.n_tokens as f64;
+        let product = |count: f64, log: f64| if count > 0.0 { count * log } else { 0.0 };
+        let mut of_records = ln_weight;
+        let fixed = batch.layout.fixed.iter().flatten().zip(&batch.logs);
+        of_records += fixed.map(|(&fixed, &log)| product(fixed, log)).sum::<f64>();
+        let mut bound = 0.0;
+        for (counted, parent) in &self.tables {
+            match counted {
+                Counted::Table(table) if parent.is_none() => bound += self.divergence(table),
+                Counted::Table(table) => {
+                    if let Some(own) = batch.layout.tables.iter().find(|own| own.table == table.table()) {
+                        let cells = own.cells().map(|cell| {
+                            rising(own.pseudo.at(cell - own.first_cell), batch.counts[cell])
+                                - product(batch.counts[cell], batch.logs[cell])
+                        });
+                        let rows =
+                            own.rows().map(|row| rising(own.row_pseudo.at(row - own.first_row), batch.rows[row]));
+                        of_records += cells.sum::<f64>() - rows.sum::<f64>();
+                    }
+                }
+                Counted::Root(node) => {
+                    let prior = self.prior.table(self.model.node(*node).table);
+                    let values = batch.local_tokens[node].iter();
+                    of_records += values.map(|(&value, &n)| rising(prior.cell(&[], value), n as f64)).sum::<f64>();
+                    bound -= rising(prior.row(&[]), self.settings.n_tokens);
+                }
+            }
+        }
+        // Families that are wholly seen: what is certain is paid for by its expected logarithm, or, where a local value has
+        // it for itself, in closed form.
+        let mut closed_rows: BTreeMap<(TableIndex, &[u32]), f64> = BTreeMap::new();
+        for (table, family, count) in &batch.layout.certain {
+            let (counted, parent) = &self.tables[table.ix()];
+            let Counted::Table(stream) = counted else { continue };
+            let (child, parents) = family.split_last().expect("a family has a child");
+            let prior = self.prior.table(*table);
+            if parent.is_some() {
+                of_records += rising(prior.cell(parents, *child), *count as f64);
+                *closed_rows.entry((*table, parents)).or_insert(0.0) += *count as f64;
+            } else {
+                let (cell, row) = stream.at(family);
+                let log = special::digamma(prior.cell(parents, *child).value + cell)
+                    - special::digamma(prior.row(parents).value + row);
+                of_records += product(*count as f64, log);
+            }
+        }
+        for ((table, parents), count) in closed_rows {
+            of_records -= rising(self.prior.table(table).row(parents), count);
+        }
+        bound + scale * of_records
+    }
+
+    /// Minus the divergence of a shared table's Dirichlet rows from the prior's.
+    fn divergence(&self, table: &StreamTable) -> f64 {
+        let prior = self.prior.table(table.table());
+        let mut sum = 0.0;
+        for (parents, row) in table.row_counts() {
+            let row_pseudo = prior.row(&parents);
+            let row_psi = special::digamma(row_pseudo.value + row.sum);
+            for (&child, &count) in &row.cells {
+                let pseudo = prior.cell(&parents, child);
+                sum += rising(pseudo, count) - count * (special::digamma(pseudo.value + count) - row_psi);
+            }
+            sum -= rising(row_pseudo, row.sum);
+        }
+        sum
+    }
+
+    /// Means and spreads of all rows that have counts.
+    pub fn tables(&self) -> Vec<TableMeans> {
+        let of_table = |(counted, _): &(Counted, _)| match counted {
+            Counted::Table(table) => table.row_counts(),
+            Counted::Root(node) => {
+                let tokens = self.local.iter().find(|(local, _)| local == node).map(|(_, tokens)| tokens);
+                let of_value = tokens.into_iter().flat_map(|tokens| tokens.of_value.iter().enumerate());
+                let cells = of_value.filter(|(_, count)| **count > 0);
+                let mut row = RowCounts { sum: tokens.map_or(0.0, |tokens| tokens.total as f64), ..Default::default() };
+                row.cells.extend(cells.map(|(value, &count)| (value as u32, count as f64)));
+                BTreeMap::from([(Vec::new(), row)])
+            }
+        };
+        CountsOfRows(self.tables.iter().map(of_table).collect()).dirichlet_means(self.model, self.prior)
+    }
+}
+
+/// ln Gamma(alpha + s) - ln Gamma(alpha).
+fn rising(pseudo: PseudoCount, count: f64) -> f64 {
+    if count > 0.0 { special::ln_rising_tiny(pseudo.value, pseudo.ln_if_tiny, count) } else { 0.0 }
+}
