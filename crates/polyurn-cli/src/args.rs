@@ -1,8 +1,8 @@
 //! The argument list, and how its errors become one line.
 
 use crate::text::{
-    parse_a_values, parse_duration, parse_heat, parse_memory, parse_pseudo_count, parse_tolerance, parse_totals,
-    parse_when,
+    parse_a_values, parse_duration, parse_heat, parse_kappa, parse_memory, parse_pseudo_count, parse_tau,
+    parse_tolerance, parse_totals, parse_when,
 };
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use polyurn::engine::exact::TotalsRange;
@@ -292,6 +292,36 @@ pub enum FitMethod {
     DualEm,
     /// Iterated conditional modes: one allocation and the tables that go with it.
     Icm,
+    /// Stochastic variational Bayes: posterior means from a stream that is read once, in batches; needs declared sizes and
+    /// --tokens.
+    Svb,
+}
+
+/// Settings for streams.
+#[derive(Debug, Default, Args)]
+pub struct StreamArgs {
+    /// Seen nodes, with sizes where the model gives none: `doc[50],word[200]` [default: nodes named like a column].
+    #[arg(long, value_name = "NODES", help_heading = "Streams (svb)")]
+    pub seen: Option<String>,
+    /// Number of tokens of the whole stream.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Streams (svb)")]
+    pub tokens: Option<u64>,
+    /// Records of a batch [default: 10000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Streams (svb)")]
+    pub batch: Option<u32>,
+    /// How often to go through a file; standard input is read once [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Streams (svb)")]
+    pub passes: Option<u32>,
+    /// Step t has the size (t + tau)^-kappa; above 0.5, at most 1 [default: 0.7].
+    #[arg(long, value_name = "X", value_parser = parse_kappa, allow_hyphen_values = true, help_heading = "Streams (svb)")]
+    pub kappa: Option<f64>,
+    /// Makes early steps smaller, from 0 on [default: 1].
+    #[arg(long, value_name = "X", value_parser = parse_tau, allow_hyphen_values = true, help_heading = "Streams (svb)")]
+    pub tau: Option<f64>,
+    /// Seen root nodes whose records stand together in the stream, such as documents: rows below them are fitted within
+    /// their batch. `none` for records in random order [default: those with a hidden child].
+    #[arg(long, value_name = "NODES|none", value_delimiter = ',', help_heading = "Streams (svb)")]
+    pub local: Option<Vec<String>>,
 }
 
 /// Arguments of `score`.
@@ -340,6 +370,8 @@ pub struct FitArgs {
     pub particles: ParticleArgs,
     #[command(flatten)]
     pub sweeps: FitSweepArgs,
+    #[command(flatten)]
+    pub stream: StreamArgs,
     /// With smc: also list the posterior of the hidden values of every record, and those of the best allocation.
     #[arg(long)]
     pub hidden: bool,

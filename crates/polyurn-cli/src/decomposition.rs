@@ -6,7 +6,7 @@ use crate::text::{columns, show_short};
 use polyurn::Result;
 use polyurn::decomposition::{Decomposition, Factors, Marginal, Shape};
 use polyurn::engine::{Problem, TableMeans};
-use polyurn::graph::NodeIndex;
+use polyurn::graph::{Model, NodeIndex};
 use serde_json::{Map, Value, json};
 
 /// Entries of each component that are shown when nobody says how many.
@@ -29,24 +29,26 @@ impl DecompositionArgs {
     }
 
     /// Refuses what is not in the model, before any work.
-    pub fn check(&self, problem: &Problem<'_>) -> Result<()> {
-        self.marginals.iter().try_for_each(|list| nodes(problem, list).map(|_| ()))
+    pub fn check(&self, model: &Model) -> Result<()> {
+        self.marginals.iter().try_for_each(|list| nodes(model, list).map(|_| ()))
     }
 
-    /// Works out what was asked for, from tables of one labelling; `from` says which.
+    /// Works out what was asked for, from tables of one labelling; `from` says which. `is_seen` says of each node whether the
+    /// data show it.
     pub fn report(
         &self,
         problem: &Problem<'_>,
+        is_seen: &[bool],
         tables: &[TableMeans],
         intensity: f64,
         from: &str,
     ) -> std::result::Result<Report, Failure> {
-        let marginals = self.marginals.iter().map(|list| nodes(problem, list)).collect::<Result<Vec<_>>>()?;
+        let marginals = self.marginals.iter().map(|list| nodes(problem.model, list)).collect::<Result<Vec<_>>>()?;
         let decomposition = Decomposition::new(problem, tables, intensity)?;
         let mut object = json!({ "tables_from": from });
         let mut text = String::new();
         if self.factors || self.top.is_some() {
-            let factors = decomposition.factors()?;
+            let factors = decomposition.factors_of(is_seen)?;
             let n_top = self.top.map_or(SHOWN_ENTRIES, |n| n as usize);
             text += &factors_text(problem, &factors, n_top, from);
             object["shape"] = json!(shape_name(factors.shape));
@@ -74,10 +76,10 @@ impl DecompositionArgs {
 }
 
 /// Nodes of a list of names.
-fn nodes(problem: &Problem<'_>, list: &str) -> Result<Vec<NodeIndex>> {
+fn nodes(model: &Model, list: &str) -> Result<Vec<NodeIndex>> {
     let of_name = |name: &str| {
-        problem.model.find(name.trim()).ok_or_else(|| {
-            let known: Vec<&str> = problem.model.nodes().iter().map(|node| node.name.as_str()).collect();
+        model.find(name.trim()).ok_or_else(|| {
+            let known: Vec<&str> = model.nodes().iter().map(|node| node.name.as_str()).collect();
             polyurn::Error::Setting(format!(
                 "--marginal {list}: no node {:?}; there are {}",
                 name.trim(),

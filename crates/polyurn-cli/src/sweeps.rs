@@ -1,6 +1,6 @@
 //! From the flags of the engines that sweep to their settings, and from their climbs to what is reported.
 
-use crate::args::{FitSweepArgs, KernelArg, ModeArg, ParticleArgs, SweepArgs, UpdateArg};
+use crate::args::{FitSweepArgs, KernelArg, ModeArg, ParticleArgs, StreamArgs, SweepArgs, UpdateArg};
 use crate::output::Failure;
 use polyurn::engine::sweeps::{Climb, Climbs, Mode, StartTables, Turns};
 use polyurn::simd::Isa;
@@ -39,6 +39,22 @@ fn refuse(mut flags: impl Iterator<Item = &'static str>, engine: &str) -> Result
     match flags.next() {
         Some(flag) => Err(Error::Setting(format!("{flag}: --method {engine} has no use for it; leave it out"))),
         None => Ok(()),
+    }
+}
+
+impl StreamArgs {
+    /// Refuses flags for an engine that holds all records.
+    pub fn refuse(&self, engine: &str) -> Result<()> {
+        let flags = [
+            ("--seen", self.seen.is_some()),
+            ("--tokens", self.tokens.is_some()),
+            ("--batch", self.batch.is_some()),
+            ("--passes", self.passes.is_some()),
+            ("--kappa", self.kappa.is_some()),
+            ("--tau", self.tau.is_some()),
+            ("--local", self.local.is_some()),
+        ];
+        refuse(flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0), engine)
     }
 }
 

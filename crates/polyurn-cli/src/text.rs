@@ -205,6 +205,22 @@ pub fn parse_tolerance(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Reads `--kappa`.
+pub fn parse_kappa(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(kappa) if kappa > 0.5 && kappa <= 1.0 => Ok(kappa),
+        _ => Err("expected a number above 0.5 and at most 1".into()),
+    }
+}
+
+/// Reads `--tau`.
+pub fn parse_tau(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(tau) if tau >= 0.0 && tau.is_finite() => Ok(tau),
+        _ => Err("expected a number from 0 on".into()),
+    }
+}
+
 /// Reads `--ess`: a share, `always` or `never`.
 pub fn parse_when(text: &str) -> Result<When, String> {
     match (text, text.parse::<f64>()) {

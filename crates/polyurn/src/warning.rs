@@ -100,6 +100,29 @@ pub enum Warning {
         /// All starts.
         starts: u64,
     },
+    /// The time limit came before the end of a stream.
+    StreamCut {
+        /// Tokens that were read.
+        tokens: u64,
+        /// Tokens that were declared, times passes.
+        asked: u64,
+    },
+    /// A stream had another number of tokens than was declared.
+    OtherTotal {
+        /// Declared tokens.
+        declared: u64,
+        /// Tokens of one pass.
+        tokens: u64,
+    },
+    /// Records of one value of a local node do not stand together in the stream.
+    Scattered {
+        /// The local node.
+        node: String,
+        /// How often a value came back in a later batch.
+        times: u64,
+        /// Number of values.
+        values: u64,
+    },
     /// No simulated urn hit the data.
     NoHits {
         /// Urns that were simulated.
@@ -185,6 +208,18 @@ impl fmt::Display for Warning {
             Warning::StartsDisagree { spread, n_best, starts } => write!(
                 f,
                 "starts end up to {spread} nats apart, {n_best} of {starts} at the best; raise --restarts to search longer"
+            ),
+            Warning::StreamCut { tokens, asked } => {
+                write!(f, "the time limit came after {tokens} of {asked} tokens; the tables are from those")
+            }
+            Warning::OtherTotal { declared, tokens } => write!(
+                f,
+                "--tokens declares {declared} tokens but the stream had {tokens}; counts were scaled to what was declared"
+            ),
+            Warning::Scattered { node, times, values } => write!(
+                f,
+                "the {values} values of `{node}` came back {times} times in later batches; group the stream by `{node}`, or \
+                 give --local none if its records are in random order"
             ),
             Warning::NoHits { tries } => write!(
                 f,

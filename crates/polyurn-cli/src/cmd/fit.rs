@@ -1,5 +1,6 @@
 //! `polyurn fit`: posterior means of every table and of d_EP, exact or from particles.
 
+use super::fit_stream::StreamReport;
 use super::score::warnings_json;
 use crate::args::{DecompositionArgs, FitArgs, FitMethod};
 use crate::decomposition::Report as Decomposed;
@@ -9,6 +10,7 @@ use crate::particles::Report;
 use crate::progress::{check_checkpoint, control};
 use crate::sweeps::{add_climbs, climbs_text};
 use crate::text::{columns, show_error, show_estimate, show_ln, show_short};
+use clap::ValueEnum;
 use polyurn::Warning;
 use polyurn::control::Control;
 use polyurn::counts::Labels;
@@ -31,6 +33,12 @@ const SHOWN_CELLS: usize = 8;
 
 /// Fits a model.
 pub fn run(args: &FitArgs) -> Result<(), Failure> {
+    if args.method == FitMethod::Svb {
+        return super::fit_stream::run(args);
+    }
+    if let Some(method) = args.method.to_possible_value() {
+        args.stream.refuse(method.get_name())?;
+    }
     let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
     let given = load_model(&args.model.model, &args.prior)?;
     let has_prior = given.has_prior;
@@ -43,7 +51,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     if !binding.counts.unknown.is_empty() && !matches!(args.method, FitMethod::Vb | FitMethod::Em) {
         return Err(Failure::Usage("fit: with unknown cells (`?`) use --method vb or em".into()));
     }
-    args.decomposition.check(&problem)?;
+    args.decomposition.check(problem.model)?;
     check_checkpoint(&args.checkpoint, &args.output)?;
     let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
     let mut warnings = binding.warnings.clone();
@@ -55,6 +63,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         FitMethod::DualEm | FitMethod::Icm => {
             by_allocation(args, &problem, has_prior, &output, &mut control, &mut warnings)?
         }
+        FitMethod::Svb => unreachable!("streams have a way of their own"),
     };
     drop(control);
     let decomposition = found.decomposition(&args.decomposition, &problem)?;
@@ -239,7 +248,7 @@ fn by_allocation(
     })
 }
 
-fn refuse_hidden(args: &FitArgs, engine: &str) -> Result<(), Failure> {
+pub(super) fn refuse_hidden(args: &FitArgs, engine: &str) -> Result<(), Failure> {
     if args.hidden {
         return Err(Failure::Usage(format!(
             "--hidden: --method {engine} does not list hidden values; use --method smc"
@@ -250,13 +259,13 @@ fn refuse_hidden(args: &FitArgs, engine: &str) -> Result<(), Failure> {
 
 /// The intensity: one number, or a Gamma distribution.
 #[derive(Clone, Copy)]
-enum Intensity {
+pub(super) enum Intensity {
     Point(f64),
     Gamma { shape: f64, rate: f64 },
 }
 
 impl Intensity {
-    fn mean(self) -> f64 {
+    pub fn mean(self) -> f64 {
         match self {
             Intensity::Point(value) => value,
             Intensity::Gamma { shape, rate } => shape / rate,
@@ -290,15 +299,15 @@ fn posterior_intensity(problem: &Problem<'_>, n_unknown: f64) -> Result<Intensit
 }
 
 /// What an engine found.
-struct Found {
+pub(super) struct Found {
     method: &'static str,
-    objective: f64,
+    pub objective: f64,
     /// The evidence or its bound; none for em, and with unknown cells, where it has no parts.
     evidence: Option<Evidence>,
     ln_likelihood: Option<f64>,
     divergence: Option<f64>,
-    tables: Vec<TableMeans>,
-    intensity: Intensity,
+    pub tables: Vec<TableMeans>,
+    pub intensity: Intensity,
     d_ep: Option<f64>,
     squares: Option<Vec<f64>>,
     n_states: Option<usize>,
@@ -308,6 +317,7 @@ struct Found {
     particles: Option<(Report, SmcPosterior)>,
     /// Sweeps, and what to add to their objectives.
     climbs: Option<(Climbs, f64)>,
+    pub stream: Option<StreamReport>,
 }
 
 impl Found {
@@ -316,7 +326,7 @@ impl Found {
         Found { objective, evidence: Some(evidence), ..Found::plain(method, tables, intensity) }
     }
 
-    fn plain(method: &'static str, tables: Vec<TableMeans>, intensity: Intensity) -> Self {
+    pub fn plain(method: &'static str, tables: Vec<TableMeans>, intensity: Intensity) -> Self {
         Found {
             method,
             objective: f64::NAN,
@@ -332,6 +342,7 @@ impl Found {
             is_label_averaged: false,
             particles: None,
             climbs: None,
+            stream: None,
         }
     }
 
@@ -356,13 +367,14 @@ impl Found {
             (None, "dual-em") => (&self.tables, "the best allocation".to_owned()),
             _ => (&self.tables, "the best tables".to_owned()),
         };
-        args.report(problem, tables, self.intensity.mean(), &from).map(Some)
+        args.report(problem, &problem.counts.seen_anywhere(), tables, self.intensity.mean(), &from).map(Some)
     }
 
     /// What the objective is called.
     fn objective_name(&self) -> &'static str {
         match (self.method, self.ln_likelihood) {
             ("vb", _) => "lower bound (ELBO)",
+            ("svb", _) => "bound, from the last batch",
             ("em", Some(likelihood)) if likelihood == self.objective => "ln likelihood",
             ("em", _) => "ln posterior density + constant",
             ("dual-em", _) => "ln pi(S) of the allocation",
@@ -372,13 +384,14 @@ impl Found {
     }
 }
 
-struct Fit<'p, 'a> {
-    problem: &'p Problem<'a>,
-    found: Found,
-    decomposition: Option<Decomposed>,
-    shows_hidden: bool,
-    seconds: f64,
-    warnings: Vec<Warning>,
+/// A fit, to be shown.
+pub(super) struct Fit<'p, 'a> {
+    pub problem: &'p Problem<'a>,
+    pub found: Found,
+    pub decomposition: Option<Decomposed>,
+    pub shows_hidden: bool,
+    pub seconds: f64,
+    pub warnings: Vec<Warning>,
 }
 
 impl Fit<'_, '_> {
@@ -386,7 +399,7 @@ impl Fit<'_, '_> {
         &self.problem.counts.labels[node.ix()]
     }
 
-    fn json(&self, output: &Output) -> Value {
+    pub fn json(&self, output: &Output) -> Value {
         let model = self.problem.model;
         let squares = self.found.squares.as_ref().map(|squares| {
             let named = squares.iter().zip(model.tables());
@@ -464,6 +477,9 @@ impl Fit<'_, '_> {
             add_climbs(climbs, *constant, &mut object);
             object["objective_trace"] = climbs.trace.iter().map(|value| number(value + constant)).collect();
         }
+        if let Some(stream) = &self.found.stream {
+            stream.add_to(&mut object);
+        }
         if let Some(n_unknown) = self.found.n_unknown {
             object["unknown_tokens"] = json!(n_unknown);
         }
@@ -538,7 +554,7 @@ impl Fit<'_, '_> {
         listed.collect()
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let model = self.problem.model;
         let error = self.found.particles.as_ref().and_then(|(_, posterior)| posterior.estimate.std_error);
         let shown = format!("{} {}", show_estimate(self.found.objective, error), show_error(error));
@@ -546,6 +562,9 @@ impl Fit<'_, '_> {
         let mut line = |name: &str, value: &str| text += &format!("{name:<31}{value}\n");
         if let Some((climbs, _)) = &self.found.climbs {
             line("sweeps", &climbs_text(climbs));
+        } else if let Some(stream) = &self.found.stream {
+            line("", &stream.caution());
+            line("stream", &stream.text());
         } else {
             let d_ep =
                 self.found.d_ep.map_or_else(|| "not known (some records leave nodes out)".to_owned(), show_short);

@@ -5,6 +5,7 @@ mod curve;
 pub mod demo;
 pub mod enumerate;
 pub mod fit;
+mod fit_stream;
 pub mod info;
 pub mod score;
 pub mod simulate;

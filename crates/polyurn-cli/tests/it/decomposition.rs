@@ -92,3 +92,22 @@ fn what_cannot_be_decomposed_is_refused_in_one_line() {
         assert_eq!(error.lines().filter(|line| line.starts_with("error")).count(), 1, "{error}");
     }
 }
+
+/// A stream is not kept, but its tables are.
+#[test]
+fn a_stream_has_factors_and_marginals_too() {
+    let folder = folder();
+    let stream =
+        ["--method", "svb", "--tokens", "34", "--seen", "person[4],food[3]", "--factors", "--marginal", "food"];
+    let found = &folder.json(&[&FIT[..], &stream].concat())["decomposition"];
+    assert_eq!(found["shape"], "matrix", "{found}");
+    assert_eq!((matrix(&found["w"]).len(), matrix(&found["h"]).len()), (4, 2));
+    assert!((row(&found["marginals"][0]["values"]).iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!(found["squared_error"].is_null() && found["kl_divergence"].is_null(), "{found}");
+    for (flags, words) in [(&stream[..6], "--expected"), (&stream[..4], "--seen")] {
+        let flag = if flags.len() == 6 { "--expected" } else { "--top" };
+        let more = if flags.len() == 6 { &["--expected"][..] } else { &["--top", "3"] };
+        let (code, error) = folder.fails(&[&FIT[..], flags, more].concat());
+        assert!(code == 2 && error.contains(words) && error.contains(flag), "{error}");
+    }
+}

@@ -7,5 +7,6 @@ mod contract;
 mod decomposition;
 mod faults;
 mod particles;
+mod streams;
 mod support;
 mod sweeps;

@@ -141,13 +141,20 @@ impl<'p, 'a> Decomposition<'p, 'a> {
         Ok(joint)
     }
 
-    /// Factor matrices and core.
+    /// Factor matrices and core, of the nodes that the data show.
+    ///
+    /// # Errors
+    /// As [`Decomposition::factors_of`].
+    pub fn factors(&self) -> Result<Factors> {
+        self.factors_of(&self.problem.counts.seen_anywhere())
+    }
+
+    /// Factor matrices and core, of these nodes.
     ///
     /// # Errors
     /// When nothing is hidden or nothing is seen, or when a factor has too many cells.
-    pub fn factors(&self) -> Result<Factors> {
+    pub fn factors_of(&self, is_seen: &[bool]) -> Result<Factors> {
         let model = self.problem.model;
-        let is_seen = self.problem.counts.seen_anywhere();
         let seen: Vec<NodeIndex> = model.node_indices().filter(|node| is_seen[node.ix()]).collect();
         let relevant = self.with_ancestors(seen.iter().copied());
         let hidden: Vec<NodeIndex> = relevant.iter().copied().filter(|node| !is_seen[node.ix()]).collect();

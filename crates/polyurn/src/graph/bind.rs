@@ -118,7 +118,9 @@ pub fn bind_without_data(source: &ModelSource, seen: Option<&[SeenNode]>) -> Res
                 let name = &spec.nodes[ix].name;
                 spec.error_at(
                     ix,
-                    format!("node `{name}` has no size; without data write `{name}[4]`, here or in --seen"),
+                    format!(
+                        "node `{name}` has no size, and no data to take one from; write `{name}[4]`, here or in --seen"
+                    ),
                 )
             })
         })

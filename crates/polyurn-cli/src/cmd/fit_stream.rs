@@ -1,0 +1,348 @@
+//! `polyurn fit --method svb`: tables from a stream, which is read in batches and never held.
+
+use super::fit::{Fit, Found, Intensity, refuse_hidden};
+use crate::args::{FitArgs, KernelArg, StreamArgs};
+use crate::load::{load_model, parse_seen};
+use crate::output::{Failure, Output};
+use crate::progress::control;
+use crate::text::{plural, show_count};
+use polyurn::control::Control;
+use polyurn::counts::{Counts, Labels};
+use polyurn::engine::Problem;
+use polyurn::engine::sweeps::{Learner, StochasticVb, nodes_with_uneven_prior};
+use polyurn::graph::{BatchOptions, Batcher, Model, NodeIndex, RowBatch, StreamLabels, bind_without_data};
+use polyurn::io::{ReadOptions, read_rows};
+use polyurn::plan::check_reachable_rows;
+use polyurn::prior::Prior;
+use polyurn::simd::Isa;
+use polyurn::{Error, Stop, Warning};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Records of a batch unless `--batch` says otherwise.
+const BATCH: u32 = 10_000;
+
+/// Time between two looks at the clock while the stream is silent.
+const POLL: Duration = Duration::from_millis(15);
+
+/// Fits a model to a stream.
+pub fn run(args: &FitArgs) -> Result<(), Failure> {
+    check_flags(args)?;
+    let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
+    let (source, prior_settings) = load_model(&args.model.model, &args.prior)?.with_prior()?.single()?;
+    let n_tokens = args.stream.tokens.ok_or_else(|| {
+        Failure::Usage("--method svb needs --tokens N, the number of tokens of the whole stream".into())
+    })?;
+    let seen = args.stream.seen.as_deref().map(parse_seen).transpose()?;
+    let (model, is_seen, mut warnings) = bind_without_data(&source, seen.as_deref())?;
+    args.decomposition.check(&model)?;
+    let prior = Prior::build(&model, &prior_settings)?;
+    check_reachable_rows(&model, &prior)?;
+    let total = prior.total(Some(n_tokens))?;
+    let defaults = StochasticVb::new(n_tokens as f64);
+    let settings = StochasticVb {
+        decay: args.stream.kappa.unwrap_or(defaults.decay),
+        delay: args.stream.tau.unwrap_or(defaults.delay),
+        isa: if args.particles.kernel == Some(KernelArg::Scalar) { Isa::SCALAR } else { Isa::detect() },
+        threads: output.n_threads,
+        ..defaults
+    };
+    let reading = Reading {
+        path: args.data.data.clone(),
+        options: ReadOptions { format: args.data.reading.format },
+        n_passes: args.stream.passes.unwrap_or(1),
+        batches: BatchOptions {
+            n_rows: args.stream.batch.unwrap_or(BATCH) as usize,
+            columns: args.data.reading.columns.clone(),
+            seen: seen.map(|seen| seen.into_iter().map(|(name, _)| name).collect()),
+            local: local_nodes_of(&args.stream, &model)?,
+            is_numbered: nodes_with_uneven_prior(&model, &prior),
+        },
+    };
+    let mut control = control(&output, &args.limits, None)?;
+    let start = Instant::now();
+    let stream = Stream { model: &model, prior: &prior, settings: &settings, n_tokens, reading: &reading };
+    let Learned { mut learner, last, labels, n_rows, n_returned_allowed, is_cut, notes } =
+        stream.learn(&output, &mut control)?;
+    drop(control);
+    warnings.extend(notes);
+    let report = StreamReport {
+        n_batches: learner.n_steps(),
+        n_rows,
+        n_tokens: learner.n_tokens_seen(),
+        n_declared: n_tokens,
+        n_passes: reading.n_passes,
+        n_last: last.n_tokens,
+        batch: reading.batches.n_rows,
+        settings: settings.clone(),
+    };
+    warnings.extend(stream_warnings(&learner, &report, &model, is_cut, n_returned_allowed));
+    if !prior.is_consistent() {
+        warnings.push(Warning::InconsistentPrior);
+    }
+    let ordered = labels.in_order(&model);
+    let places: Vec<Option<&[u32]>> = ordered.iter().map(|(_, places)| places.as_deref()).collect();
+    let tables = learner.tables().into_iter().map(|table| table.reordered(&model, &places)).collect();
+    let bound = learner.bound(&last)?;
+    output.warn(&warnings);
+    // What was in the stream is gone; its labels are what is left to show.
+    let labels: Vec<Labels> = ordered.iter().map(|(labels, _)| labels.clone()).collect();
+    let counts = Counts { labels, blocks: Vec::new(), n_tokens: report.n_tokens, unknown: Vec::new() };
+    let problem = Problem::new(&model, &prior, &counts)?;
+    let intensity = Intensity::Gamma { shape: total.shape + n_tokens as f64, rate: total.rate + 1.0 };
+    let mut found = Found::plain("svb", tables, intensity);
+    (found.objective, found.stream) = (bound, Some(report));
+    let decomposition = if args.decomposition.is_wanted() {
+        let intensity = found.intensity.mean();
+        Some(args.decomposition.report(&problem, &is_seen, &found.tables, intensity, "means after the last batch")?)
+    } else {
+        None
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    let fit = Fit { problem: &problem, found, decomposition, shows_hidden: false, seconds, warnings };
+    output.result(|| fit.json(&output), || fit.text())
+}
+
+fn check_flags(args: &FitArgs) -> Result<(), Failure> {
+    args.particles.check("svb", &["--kernel"])?;
+    args.sweeps.refuse("svb")?;
+    refuse_hidden(args, "svb")?;
+    if args.decomposition.expected {
+        return Err(Failure::Usage("--expected: --method svb does not keep the records; leave it out".into()));
+    }
+    if (args.decomposition.factors || args.decomposition.top.is_some()) && args.stream.seen.is_none() {
+        return Err(Failure::Usage("--factors and --top: with --method svb say by --seen which nodes are seen".into()));
+    }
+    if args.checkpoint.checkpoint.is_some() {
+        return Err(Failure::Usage("--checkpoint: --method svb has no use for it; leave it out".into()));
+    }
+    match args.stream.passes {
+        Some(passes) if passes > 1 && args.data.data == Path::new("-") => Err(Failure::Usage(format!(
+            "--passes {passes}: standard input can be read only once; give a file, or one pass"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn local_nodes_of(args: &StreamArgs, model: &Model) -> Result<Option<Vec<NodeIndex>>, Failure> {
+    let Some(names) = &args.local else { return Ok(None) };
+    if names.len() == 1 && names[0] == "none" {
+        return Ok(Some(Vec::new()));
+    }
+    let find = |name: &String| {
+        model.find(name).ok_or_else(|| Failure::Usage(format!("--local {name}: the model has no such node")))
+    };
+    names.iter().map(find).collect::<Result<_, _>>().map(Some)
+}
+
+/// Warnings about how the stream was.
+fn stream_warnings(
+    learner: &Learner<'_>,
+    report: &StreamReport,
+    model: &Model,
+    is_cut: bool,
+    n_returned_allowed: u64,
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let per_pass = report.n_tokens / u64::from(report.n_passes);
+    if is_cut {
+        let asked = report.n_declared.saturating_mul(u64::from(report.n_passes));
+        warnings.push(Warning::StreamCut { tokens: report.n_tokens, asked });
+    } else if per_pass != report.n_declared {
+        warnings.push(Warning::OtherTotal { declared: report.n_declared, tokens: per_pass });
+    }
+    for returned in learner.returned() {
+        // A long group may be cut once in a while.
+        if returned.n_returned > n_returned_allowed {
+            let node = model.node(returned.node).name.clone();
+            warnings.push(Warning::Scattered { node, times: returned.n_returned, values: returned.n_values });
+        }
+    }
+    warnings
+}
+
+/// What to read, and how.
+#[derive(Debug, Clone)]
+struct Reading {
+    path: PathBuf,
+    options: ReadOptions,
+    n_passes: u32,
+    batches: BatchOptions,
+}
+
+/// What the reader says.
+enum Event {
+    Batch(Box<RowBatch>),
+    PassStarts,
+    Failed(Error),
+}
+
+impl Reading {
+    /// Reads in a thread of its own: a stream may be silent for long, and then a time limit still holds.
+    fn start(&self, model: &Model) -> Receiver<Event> {
+        // Nothing waits in the channel: there is the batch in work and the one being read.
+        let (sender, events) = sync_channel(0);
+        let (reading, model) = (self.clone(), model.clone());
+        std::thread::spawn(move || {
+            if let Err(error) = reading.run(&model, &sender) {
+                // Nobody listens any more when the run was stopped.
+                let _ = sender.send(Event::Failed(error));
+            }
+        });
+        events
+    }
+
+    fn run(&self, model: &Model, sender: &SyncSender<Event>) -> polyurn::Result<()> {
+        let send = |event| sender.send(event).map_err(|_| Error::Stopped(Stop::Cancelled));
+        let mut batcher = Batcher::new(model, self.batches.clone(), |batch| send(Event::Batch(Box::new(batch))))?;
+        for pass in 0..self.n_passes {
+            if pass > 0 {
+                send(Event::PassStarts)?;
+            }
+            read_rows(&self.path, &self.options, &mut batcher)?;
+            batcher.finish_pass()?;
+        }
+        Ok(())
+    }
+}
+
+struct Stream<'a> {
+    model: &'a Model,
+    prior: &'a Prior,
+    settings: &'a StochasticVb,
+    n_tokens: u64,
+    reading: &'a Reading,
+}
+
+/// What is left of a stream.
+struct Learned<'a> {
+    learner: Learner<'a>,
+    last: Counts,
+    labels: StreamLabels,
+    n_rows: u64,
+    /// How often a value of a local node may come back before that is worth a warning.
+    n_returned_allowed: u64,
+    is_cut: bool,
+    notes: Vec<Warning>,
+}
+
+impl<'a> Stream<'a> {
+    fn learn(&self, output: &Output, control: &mut Control<'_>) -> Result<Learned<'a>, Failure> {
+        let events = self.reading.start(self.model);
+        let asked = self.n_tokens as f64 * f64::from(self.reading.n_passes);
+        let mut learned: Option<Learned<'a>> = None;
+        loop {
+            let share = learned.as_ref().map_or(0.0, |so_far| so_far.learner.n_tokens_seen() as f64 / asked);
+            match (control.tick("svb", share), &mut learned) {
+                (Err(Error::Stopped(Stop::Deadline)), Some(so_far)) => {
+                    so_far.is_cut = true;
+                    break;
+                }
+                (Err(error), _) => return Err(error.into()),
+                (Ok(()), _) => {}
+            }
+            match events.recv_timeout(POLL) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Event::Failed(error)) => return Err(error.into()),
+                Ok(Event::PassStarts) => {
+                    if let Some(so_far) = &mut learned {
+                        so_far.learner.start_pass();
+                    }
+                }
+                Ok(Event::Batch(batch)) => {
+                    let so_far = match &mut learned {
+                        Some(so_far) => so_far,
+                        None => learned.insert(self.begin(&batch, output)?),
+                    };
+                    so_far.take(*batch)?;
+                }
+            }
+        }
+        learned.ok_or_else(|| {
+            let name = self.reading.path.display().to_string();
+            let name = if name == "-" { "standard input" } else { &name };
+            Failure::Usage(format!("{name}: there are no tokens to learn from"))
+        })
+    }
+
+    fn begin(&self, first: &RowBatch, output: &Output) -> Result<Learned<'a>, Failure> {
+        let learner = self.settings.begin(self.model, self.prior, &first.is_seen, &first.local, output.seed())?;
+        Ok(Learned {
+            learner,
+            last: first.counts.clone(),
+            labels: StreamLabels::default(),
+            n_rows: 0,
+            n_returned_allowed: 0,
+            is_cut: false,
+            notes: Vec::new(),
+        })
+    }
+}
+
+impl Learned<'_> {
+    fn take(&mut self, batch: RowBatch) -> Result<(), Failure> {
+        self.labels.add(&batch);
+        self.learner.step(&batch.counts)?;
+        self.n_rows += batch.n_rows;
+        self.n_returned_allowed += 1;
+        for warning in batch.warnings {
+            // Each pass finds the same columns.
+            if !self.notes.contains(&warning) {
+                self.notes.push(warning);
+            }
+        }
+        self.last = batch.counts;
+        Ok(())
+    }
+}
+
+/// How the stream went.
+#[derive(Debug)]
+pub struct StreamReport {
+    n_batches: u64,
+    n_rows: u64,
+    n_tokens: u64,
+    n_declared: u64,
+    n_passes: u32,
+    n_last: u64,
+    batch: usize,
+    settings: StochasticVb,
+}
+
+impl StreamReport {
+    /// Adds it to the result.
+    pub fn add_to(&self, object: &mut Value) {
+        object["objective_note"] = json!(self.caution());
+        object["iterations"] = json!(self.n_batches);
+        object["converged"] = Value::Null;
+        object["batches"] = json!(self.n_batches);
+        object["batch"] = json!(self.batch);
+        object["passes"] = json!(self.n_passes);
+        object["records"] = json!(self.n_rows);
+        object["tokens"] = json!(self.n_tokens);
+        object["declared_tokens"] = json!(self.n_declared);
+        object["last_batch_tokens"] = json!(self.n_last);
+        object["kappa"] = json!(self.settings.decay);
+        object["tau"] = json!(self.settings.delay);
+    }
+
+    /// What the number above is not.
+    pub fn caution(&self) -> String {
+        format!(
+            "a noisy estimate of the bound on ln p(sequence), scaled up from {} of {}; not evidence",
+            show_count(self.n_last),
+            plural(self.n_declared, "token")
+        )
+    }
+
+    /// The same for people.
+    pub fn text(&self) -> String {
+        let several =
+            |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{} {one}es", show_count(n)) };
+        let (batches, passes) = (several(self.n_batches, "batch"), several(u64::from(self.n_passes), "pass"));
+        format!("{batches}, {}, {} in {passes}", plural(self.n_rows, "record"), plural(self.n_tokens, "token"))
+    }
+}
