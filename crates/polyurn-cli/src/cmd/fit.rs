@@ -557,7 +557,11 @@ impl Fit<'_, '_> {
     pub fn text(&self) -> String {
         let model = self.problem.model;
         let error = self.found.particles.as_ref().and_then(|(_, posterior)| posterior.estimate.std_error);
-        let shown = format!("{} {}", show_estimate(self.found.objective, error), show_error(error));
+        let shown = match self.found.stream {
+            // Most digits of a noisy number say nothing.
+            Some(_) => format!("{:.0}", self.found.objective),
+            None => format!("{} {}", show_estimate(self.found.objective, error), show_error(error)),
+        };
         let mut text = format!("{:<31}{}\n", self.found.objective_name(), shown.trim_end());
         let mut line = |name: &str, value: &str| text += &format!("{name:<31}{value}\n");
         if let Some((climbs, _)) = &self.found.climbs {
