@@ -28,6 +28,9 @@ use std::time::Instant;
 
 /// Rows of a table that are shown to people.
 const SHOWN_ROWS: usize = 12;
+/// Records whose hidden values are shown to people, and likeliest values of each node.
+const SHOWN_RECORDS: usize = 20;
+const SHOWN_VALUES: usize = 3;
 /// Cells of a row that are shown to people.
 const SHOWN_CELLS: usize = 8;
 
@@ -635,8 +638,46 @@ impl Fit<'_, '_> {
                 text += "  rows that no token can be in are as in the prior\n";
             }
         }
+        if let (true, Some((_, posterior))) = (self.shows_hidden, &self.found.particles) {
+            text += &self.hidden_text(posterior);
+        }
         if let Some(decomposition) = &self.decomposition {
             text += &decomposition.text;
+        }
+        text
+    }
+
+    /// The likeliest hidden values of the first records.
+    fn hidden_text(&self, posterior: &SmcPosterior) -> String {
+        let mut text = "\nhidden values of each record: probability\n".to_owned();
+        let mut lines: Vec<Vec<String>> = Vec::new();
+        for record in posterior.hidden.iter().take(SHOWN_RECORDS) {
+            let block = &self.problem.counts.blocks[record.block as usize];
+            let key: Vec<String> = block
+                .seen
+                .iter()
+                .zip(&block.values)
+                .map(|(&node, column)| {
+                    let node = polyurn::graph::NodeIndex(node);
+                    let name = &self.problem.model.node(node).name;
+                    format!("{name}={}", self.labels(node).name(column[record.record as usize]))
+                })
+                .collect();
+            let mut line = vec![format!("  {}", key.join(" "))];
+            for (node, probabilities) in &record.nodes {
+                let mut values: Vec<(u32, f64)> = (0..).zip(probabilities.iter().copied()).collect();
+                values.sort_by(|x, y| y.1.total_cmp(&x.1));
+                values.truncate(SHOWN_VALUES);
+                let name = &self.problem.model.node(*node).name;
+                line.extend(
+                    values.iter().map(|&(value, p)| format!("{name}={} {p:.3}", self.labels(*node).name(value))),
+                );
+            }
+            lines.push(line);
+        }
+        text += &columns(&lines);
+        if posterior.hidden.len() > SHOWN_RECORDS {
+            text += &format!("  and {} more records (see --json)\n", posterior.hidden.len() - SHOWN_RECORDS);
         }
         text
     }

@@ -95,6 +95,16 @@ enum Engine<'p> {
 
 /// Without a time limit: seconds that `auto` spends on an exact answer before it turns to particles.
 const PATIENCE_FOR_EXACT: f64 = 10.0;
+
+/// Distinct records with hidden values beyond which `auto` does not think of an exact answer.
+const MOST_AMBIGUOUS: usize = 5000;
+
+/// Distinct records whose tokens can be allocated in more than one way.
+fn n_ambiguous(problem: &Problem<'_>) -> usize {
+    let has_choice = |node: &NodeIndex| problem.model.node(*node).size > 1;
+    let blocks = problem.counts.blocks.iter().zip(problem.plan.patterns());
+    blocks.filter(|(_, pattern)| pattern.unseen.iter().any(has_choice)).map(|(block, _)| block.n_records()).sum()
+}
 /// Urns of the naive method, unless asked otherwise.
 const NAIVE_URNS: u64 = 100_000;
 
@@ -278,6 +288,13 @@ impl Job<'_> {
     ) -> Result<(Engine<'p>, String)> {
         let limits = &self.args.limits;
         let exact = Exact { max_memory: limits.max_memory };
+        // Not worth a forecast, which would itself take its time.
+        if n_ambiguous(problem) > MOST_AMBIGUOUS {
+            let why = format!(
+                "an exact answer is out of reach: more than {MOST_AMBIGUOUS} distinct records have hidden values"
+            );
+            return Ok((Engine::Particles("smc", smc()?), why));
+        }
         let prepared = match exact.prepare(problem) {
             Ok(prepared) => prepared,
             Err(Error::TooCostly(_)) => {

@@ -389,4 +389,32 @@ fn unknown_cells_are_estimated_with_their_error() {
         let difference = number(&got["log_joint"]) - number(&want["log_joint"]);
         assert!(difference.abs() < 0.1, "{got} {want}");
     }
+    // The ancestors of one run know nothing of the tokens in unknown cells.
+    let one = folder.json(&[&base[..], &["smc", "--seed", "1", "--runs", "1", "--particles", "1024"]].concat());
+    assert!(one["std_error"].is_null() && one["error_from"] == "nothing", "{one}");
+    assert_eq!(one["warnings"][0]["kind"], "no_error_estimate", "{one}");
+}
+
+/// The flag is for people too.
+#[test]
+fn hidden_values_are_shown_as_text() {
+    let folder = Folder::new();
+    folder.write("t.csv", "i,j,count\na,x,5\na,y,1\nb,y,4\n");
+    let fit =
+        ["fit", "--model", "k[2] -> i j", "--data", "t.csv", "--method", "smc", "--particles", "50", "--seed", "1"];
+    let without = folder.ok(&fit);
+    let with = folder.ok(&[&fit[..], &["--hidden"]].concat());
+    assert!(!without.contains("hidden values of each record"), "{without}");
+    assert!(with.contains("hidden values of each record") && with.contains("i=a j=x  k="), "{with}");
+}
+
+/// Thousands of records with hidden values are never exact: no time goes into a forecast.
+#[test]
+fn auto_does_not_think_of_exact_for_many_records() {
+    let folder = Folder::new();
+    let rows: String = (0..5200).map(|row| format!("{},{},1\n", row % 80, row / 80)).collect();
+    folder.write("t.csv", format!("i,j,count\n{rows}"));
+    let flags = ["score", "--model", "k[2] -> i j", "--data", "t.csv", "--time-limit", "2s", "--seed", "1"];
+    let score = folder.json(&flags);
+    assert!(score["why"].as_str().unwrap().contains("more than 5000 distinct records"), "{score}");
 }

@@ -99,7 +99,8 @@ pub fn estimated_totals(
     };
     let run_log_marginals: Vec<f64> = found.runs.iter().map(|(_, logs)| of_run(logs)).collect();
     let runs = found.runs.into_iter().zip(&run_log_marginals);
-    let runs = runs.map(|((run, _), &ln_p_sequence)| RunResult { ln_p_sequence, ..run }).collect();
+    // Ancestors tell the error of the seen tokens' estimate, not that of a sum over totals.
+    let runs = runs.map(|((run, _), &ln_p_sequence)| RunResult { ln_p_sequence, variance: f64::NAN, ..run }).collect();
     let mut estimate = Estimate::combine(runs, smc.particles, false);
     if found.is_cut {
         let finished = estimate.runs.len() as u64;

@@ -42,7 +42,7 @@ const DOMINANT_RUNS: usize = 4;
 /// Spread of ln estimates from which runs are said to disagree.
 const DISAGREE: f64 = 1.0;
 /// First ancestors below which they cannot tell the error.
-const FEW_ANCESTORS: usize = 5;
+const FEW_ANCESTORS: usize = 12;
 
 impl Estimate {
     /// Combines runs of `n_particles` each. `is_certain` when nothing had to be drawn.

@@ -55,6 +55,11 @@ const LEAST_HEAT: f64 = 1.5;
 const PILOT_PARTICLES: usize = 32;
 /// Runs of each heat at most: their numbers are kept apart.
 const PILOT_RUNS: u64 = 4;
+/// Heats are level while their means differ by no more standard errors than this ..
+const LEVEL: f64 = 3.0;
+/// .. and get more pilots while those are cheap: token updates in all. Where a is tiny and tokens are few, four pilots mistake
+/// no heat for the best in one job of twelve, and the answer is then off by more than its error.
+const PILOT_UPDATES: u64 = 2_000_000;
 /// What pilots do; the first that fits, where there is a time limit.
 const PILOT_PLANS: [PilotPlan; 4] = [
     PilotPlan { runs: PILOT_RUNS, rejuvenation: 8, is_short: false },
@@ -198,29 +203,33 @@ impl Wish {
         let start = Instant::now();
         let end = limit.map(|limit| start + limit.mul_f64(MOST_PILOT_SHARE));
         let mut n_updates = 0;
-        let mut best = (f64::NEG_INFINITY, 1.0);
-        for (ix, &heat) in heats.iter().enumerate() {
-            let path = Path {
-                rejuvenation: plan.rejuvenation * if heat == 1.0 { 2 } else { 1 },
-                start_scale: heat,
-                n_cooling: if heat == 1.0 { 0 } else { plan.rejuvenation },
-                order: self.order,
-                ..Default::default()
-            };
-            let Crew { isa, threads, max_memory } = crew;
-            let pilot = Smc { particles: PILOT_PARTICLES, runs: plan.runs, path, isa, threads, max_memory };
-            let first = PILOTS + ix as u64 * PILOT_RUNS;
-            let place = PilotPlace { ix, n: heats.len() };
-            let prepared = pilot.prepare(problem)?;
-            let runs = match control.until(end, |control| prepared.pilot(first, place, seed, control)) {
-                // Out of time for pilots: the best so far.
-                Err(Error::Stopped(Stop::Deadline)) if end.is_some() => break,
-                runs => runs?,
-            };
-            n_updates += runs.iter().map(|run| run.n_updates).sum::<u64>();
-            let mean = runs.iter().map(|run| run.ln_p_sequence).sum::<f64>() / runs.len() as f64;
-            if mean > best.0 {
-                best = (mean, heat);
+        let mut trials: Vec<Trial> = heats.iter().map(|&heat| Trial { heat, logs: Vec::new() }).collect();
+        'rounds: for round in 0.. {
+            let contenders = Trial::contenders(&trials);
+            if round > 0 && (contenders.len() < 2 || n_updates > PILOT_UPDATES || limit.is_some()) {
+                break;
+            }
+            for ix in contenders {
+                let heat = trials[ix].heat;
+                let path = Path {
+                    rejuvenation: plan.rejuvenation * if heat == 1.0 { 2 } else { 1 },
+                    start_scale: heat,
+                    n_cooling: if heat == 1.0 { 0 } else { plan.rejuvenation },
+                    order: self.order,
+                    ..Default::default()
+                };
+                let Crew { isa, threads, max_memory } = crew;
+                let pilot = Smc { particles: PILOT_PARTICLES, runs: plan.runs, path, isa, threads, max_memory };
+                let first = PILOTS + (round * heats.len() + ix) as u64 * PILOT_RUNS;
+                let place = PilotPlace { ix, n: heats.len() };
+                let prepared = pilot.prepare(problem)?;
+                let runs = match control.until(end, |control| prepared.pilot(first, place, seed, control)) {
+                    // Out of time for pilots: the best so far.
+                    Err(Error::Stopped(Stop::Deadline)) if end.is_some() => break 'rounds,
+                    runs => runs?,
+                };
+                n_updates += runs.iter().map(|run| run.n_updates).sum::<u64>();
+                trials[ix].logs.extend(runs.iter().map(|run| run.ln_p_sequence));
             }
         }
         if limit.is_some() && n_updates > 0 {
@@ -228,7 +237,40 @@ impl Wish {
             let seconds = start.elapsed().as_secs_f64() * plan.at_once(crew) * PILOT_PARTICLES as f64;
             speed.slow_down_to(problem.layout()?, PILOT_PARTICLES, seconds / n_updates as f64);
         }
-        Ok(best.1)
+        Ok(trials[Trial::best(&trials)].heat)
+    }
+}
+
+/// A heat, and what its pilots found.
+struct Trial {
+    heat: f64,
+    logs: Vec<f64>,
+}
+
+impl Trial {
+    fn mean(&self) -> f64 {
+        if self.logs.is_empty() { f64::NEG_INFINITY } else { self.logs.iter().sum::<f64>() / self.logs.len() as f64 }
+    }
+
+    /// Variance of the mean.
+    fn variance(&self) -> f64 {
+        let (n, mean) = (self.logs.len() as f64, self.mean());
+        self.logs.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0) / n
+    }
+
+    /// The one of largest mean, the first of equals.
+    fn best(trials: &[Trial]) -> usize {
+        (1..trials.len()).fold(0, |best, ix| if trials[ix].mean() > trials[best].mean() { ix } else { best })
+    }
+
+    /// Those that may be the best for all that is known.
+    fn contenders(trials: &[Trial]) -> Vec<usize> {
+        let best = &trials[Self::best(trials)];
+        let is_level = |trial: &Trial| {
+            let difference = best.mean() - trial.mean();
+            trial.logs.is_empty() || difference.powi(2) <= LEVEL.powi(2) * (best.variance() + trial.variance())
+        };
+        (0..trials.len()).filter(|&ix| is_level(&trials[ix])).collect()
     }
 }
 
