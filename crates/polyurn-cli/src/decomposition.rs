@@ -163,6 +163,14 @@ fn row_values(matrix: &Marginal, row: usize) -> Vec<(NodeIndex, u32)> {
     values
 }
 
+/// The same for people.
+fn row_key(problem: &Problem<'_>, matrix: &Marginal, row: usize) -> String {
+    let values = row_values(matrix, row);
+    let shown =
+        values.into_iter().map(|(node, value)| format!("{}={}", name(problem, node), label(problem, node, value)));
+    format!("  {}", shown.collect::<Vec<_>>().join(" "))
+}
+
 fn n_rows(matrix: &Marginal) -> usize {
     matrix.values.len() / matrix.sizes[matrix.sizes.len() - 1] as usize
 }
@@ -201,12 +209,7 @@ fn factors_text(problem: &Problem<'_>, factors: &Factors, n: usize, from: &str) 
         text += &format!("\n{} given {}: the largest\n", name(problem, *node), names(problem, given).join(", "));
         let mut lines: Vec<Vec<String>> = Vec::new();
         for row in 0..n_rows(matrix).min(SHOWN_COMPONENTS) {
-            let key = row_values(matrix, row);
-            let key: Vec<String> = key
-                .into_iter()
-                .map(|(node, value)| format!("{}={}", name(problem, node), label(problem, node, value)))
-                .collect();
-            let mut line = vec![format!("  {}", key.join(" "))];
+            let mut line = vec![row_key(problem, matrix, row)];
             if let (Some(core), 1) = (weights, given.len()) {
                 line.push(format!("weight {}", show_short(core.values[row])));
             }
@@ -238,13 +241,8 @@ fn marginal_text(problem: &Problem<'_>, marginal: &Marginal) -> String {
     let mut text = format!("\nprobability of {}\n", names(problem, &marginal.nodes).join(", "));
     let mut lines: Vec<Vec<String>> = Vec::new();
     for row in 0..n_rows(marginal).min(SHOWN_COMPONENTS) {
-        let key = row_values(marginal, row);
-        let key: Vec<String> = key
-            .into_iter()
-            .map(|(node, value)| format!("{}={}", name(problem, node), label(problem, node, value)))
-            .collect();
         let node = marginal.nodes[marginal.nodes.len() - 1];
-        let mut line = vec![format!("  {}", key.join(" "))];
+        let mut line = vec![row_key(problem, marginal, row)];
         line.extend(
             marginal
                 .top(row, SHOWN_ENTRIES)
