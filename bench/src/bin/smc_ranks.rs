@@ -128,5 +128,5 @@ fn best(data: &Dataset, score: &dyn Fn(&Problem<'_>, u32) -> Result<f64>) -> Res
 fn settle(problem: &Problem<'_>, rank: u32, terms: u32, seed: Seed) -> Result<Smc> {
     let particles = (terms / (5 * rank + 4) / 16 * 16) as usize;
     let wish = Wish { particles: Some(particles), runs: Some(2), ..Default::default() };
-    wish.settle(problem, Crew { threads: 2, ..Default::default() }, seed, &mut Control::default())
+    Ok(wish.settle(problem, Crew { threads: 2, ..Default::default() }, seed, &mut Control::default())?.smc)
 }

@@ -140,7 +140,8 @@ fn ladder(case: &Case) -> Result<()> {
                 row(problem, &label, &hot(100, 20, heat))?;
             }
         }
-        let heat = Wish::default().settle(problem, Crew::default(), SEED, &mut Control::default())?.path.start_scale;
+        let heat =
+            Wish::default().settle(problem, Crew::default(), SEED, &mut Control::default())?.smc.path.start_scale;
         println!("{}", if heat == 1.0 { "pilots choose no heat".into() } else { format!("pilots choose x {heat:.1}") });
         Ok(())
     })

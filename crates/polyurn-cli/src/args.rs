@@ -1,8 +1,8 @@
 //! The argument list, and how its errors become one line.
 
 use crate::text::{
-    parse_a_values, parse_duration, parse_heat, parse_kappa, parse_memory, parse_pseudo_count, parse_tau,
-    parse_tolerance, parse_totals, parse_when,
+    parse_a_values, parse_duration, parse_heat, parse_kappa, parse_memory, parse_particles, parse_pseudo_count,
+    parse_tau, parse_tolerance, parse_totals, parse_when,
 };
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use polyurn::engine::exact::TotalsRange;
@@ -172,7 +172,7 @@ pub enum ScoreMethod {
 #[derive(Debug, Default, Args)]
 pub struct ParticleArgs {
     /// Particles of each run (for naive: urns in all).
-    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Particles")]
+    #[arg(long, value_name = "M", value_parser = parse_particles, allow_hyphen_values = true, help_heading = "Particles")]
     pub particles: Option<u64>,
     /// Independent runs; their scatter gives the error [default: 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), help_heading = "Particles")]

@@ -221,6 +221,15 @@ pub fn parse_tau(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Reads a number of particles: digits, or a short form such as `1e5`.
+pub fn parse_particles(text: &str) -> Result<u64, String> {
+    let short = || text.parse::<f64>().ok().filter(|n| n.fract() == 0.0 && *n < 9e15).map(|n| n as u64);
+    match text.parse::<u64>().ok().or_else(short) {
+        Some(n) if n > 0 => Ok(n),
+        _ => Err("expected a whole number from 1 on".into()),
+    }
+}
+
 /// Reads `--ess`: a share, `always` or `never`.
 pub fn parse_when(text: &str) -> Result<When, String> {
     match (text, text.parse::<f64>()) {
@@ -234,6 +243,15 @@ pub fn parse_when(text: &str) -> Result<When, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn particles_are_whole_numbers() {
+        assert_eq!(parse_particles("768"), Ok(768));
+        assert_eq!(parse_particles("1e12"), Ok(1_000_000_000_000));
+        for text in ["0", "-3", "2.5", "1e-3", "1e40", "inf", "NaN", "many", ""] {
+            assert!(parse_particles(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn values_of_a_may_be_one_a_list_or_a_range() {

@@ -59,7 +59,7 @@ pub enum Stop {
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Stop::Cancelled => "stopped on request before there was an answer",
+            Stop::Cancelled => "stopped on request; there is no result",
             Stop::Deadline => {
                 "the time limit was reached before there was an answer; give more time or a smaller problem"
             }

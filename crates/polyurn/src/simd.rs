@@ -367,6 +367,18 @@ impl Gather {
     }
 }
 
+impl Gathered for u8 {
+    #[inline]
+    fn gather(isa: Isa, plan: &Gather, from: Parts<'_, Self>, to: &mut [Self]) {
+        match isa.0 {
+            // SAFETY: this level is only made by `detect`, after asking the machine for these very features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { gather_u8_avx512(plan, from, to) },
+            _ => plan.windows.iter().for_each(|&window| plan.one_by_one(window, from.from(window), to)),
+        }
+    }
+}
+
 impl Gathered for u16 {
     #[inline]
     fn gather(isa: Isa, plan: &Gather, from: Parts<'_, Self>, to: &mut [Self]) {
@@ -398,6 +410,32 @@ impl Window {
     fn mask(self) -> (usize, u32) {
         let (start, n) = (self.start % GROUP as u32, self.end - self.start);
         ((self.start - start) as usize, (u32::MAX >> (GROUP as u32 - n)) << start)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn gather_u8_avx512(plan: &Gather, from: Parts<'_, u8>, to: &mut [u8]) {
+    use std::arch::x86_64::*;
+    for &window in &plan.windows {
+        let (group, mask) = window.mask();
+        let source = from.from(window);
+        let within = plan.within[group..].first_chunk::<GROUP>();
+        let to_group = to.get_mut(group..).and_then(<[u8]>::first_chunk_mut::<GROUP>);
+        let (Some(source), Some(within), Some(to_group)) = (source.first_chunk::<WINDOW>(), within, to_group) else {
+            plan.one_by_one(window, source, to);
+            continue;
+        };
+        // SAFETY: `within` and `to_group` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
+        // indices are taken modulo 64.
+        unsafe {
+            let index = _mm512_loadu_si512(within.as_ptr().cast());
+            // Permutations of bytes are not on all machines: those of 16 bits are.
+            let left = _mm512_cvtepu8_epi16(_mm256_loadu_si256(source.as_ptr().cast()));
+            let right = _mm512_cvtepu8_epi16(_mm256_loadu_si256(source.as_ptr().add(32).cast()));
+            let gathered = _mm512_cvtepi16_epi8(_mm512_permutex2var_epi16(left, index, right));
+            _mm256_mask_storeu_epi8(to_group.as_mut_ptr().cast(), mask, gathered);
+        }
     }
 }
 
@@ -533,6 +571,10 @@ mod tests {
             let wide: Vec<Vec<u32>> = line.chunks(width).map(|part| [&vec![0; width], part].concat()).collect();
             let narrow: Vec<Vec<u16>> =
                 wide.iter().map(|part| part.iter().map(|&word| word as u16).collect()).collect();
+            let bytes: Vec<Vec<u8>> = wide.iter().map(|part| part.iter().map(|&word| word as u8).collect()).collect();
+            let mut got = vec![0u8; n];
+            u8::gather(Isa::detect(), &plan, Parts { parts: &bytes, line: 1, width }, &mut got);
+            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == line[slot as usize] as u8));
             let mut got = vec![0u16; n];
             u16::gather(Isa::detect(), &plan, Parts { parts: &narrow, line: 1, width }, &mut got);
             assert!(got.iter().zip(&map).all(|(&got, &slot)| got == line[slot as usize] as u16));

@@ -79,6 +79,11 @@ pub enum Warning {
         /// Runs that were asked for.
         asked: u64,
     },
+    /// The time limit left hardly any moves.
+    FewMoves {
+        /// Gibbs updates after each token.
+        moves: u64,
+    },
     /// The time limit came before some values of `a` had an answer.
     ValuesLeftOut {
         /// Those values, as they are shown.
@@ -196,6 +201,12 @@ impl fmt::Display for Warning {
             Warning::TimeUp { finished, asked } => {
                 write!(f, "the time limit came after {finished} of {asked} runs; the estimate is from those")
             }
+            Warning::FewMoves { moves } => write!(
+                f,
+                "the time limit left {} moves a token, and the estimate may be too low by more than its error; give more \
+                 time or fewer particles",
+                if *moves == 0 { "no".to_owned() } else { moves.to_string() }
+            ),
             Warning::ValuesLeftOut { values, asked } => write!(
                 f,
                 "the time limit came before {} of {asked} values of a had an answer; left out: {}",

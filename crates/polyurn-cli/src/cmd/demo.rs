@@ -239,7 +239,7 @@ fn score(model: &str, data: &Dataset, a: f64, seed: Seed) -> Result<Scored> {
         Some(exact) => (exact.ln_p_sequence(&mut control)?.ln_p_sequence, None),
         None => {
             let wish = Wish { particles: Some(PARTICLES), ..Default::default() };
-            let smc = wish.settle(&problem, Crew::default(), seed, &mut control)?;
+            let smc = wish.settle(&problem, Crew::default(), seed, &mut control)?.smc;
             let estimate = smc.ln_p_sequence(&problem, seed, &mut control)?;
             (estimate.ln_p_sequence.into(), estimate.std_error)
         }

@@ -17,7 +17,7 @@ use polyurn::counts::Labels;
 use polyurn::engine::Problem;
 use polyurn::engine::TableMeans;
 use polyurn::engine::exact::{Exact, posterior};
-use polyurn::engine::smc::{Crew, SmcPosterior};
+use polyurn::engine::smc::{Crew, Settled, SmcPosterior};
 use polyurn::engine::sweeps::{BestAllocation, Climbs, Em, Given, Vb, kl_divergence};
 use polyurn::evidence::{Evidence, evidence};
 use polyurn::math::Double;
@@ -125,7 +125,8 @@ fn by_particles(
     args.sweeps.refuse("smc")?;
     let crew = Crew { isa: args.particles.isa(), threads: output.n_threads, max_memory: args.limits.max_memory };
     let wish = args.particles.wish(problem, args.limits.time_limit)?;
-    let smc = wish.settle(problem, crew, output.seed(), control)?;
+    let Settled { smc, warning, .. } = wish.settle(problem, crew, output.seed(), control)?;
+    warnings.extend(warning);
     let posterior = smc.posterior(problem, output.seed(), control)?;
     warnings.extend(posterior.estimate.warnings.iter().cloned());
     if let Some(run) = posterior.from_run {

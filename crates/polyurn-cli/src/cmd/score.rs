@@ -13,7 +13,7 @@ use polyurn::control::Control;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::{Cost, Exact, Prepared, TotalsRange};
 use polyurn::engine::naive::{Hits, naive};
-use polyurn::engine::smc::{Crew, Estimate, Smc, When, Wish};
+use polyurn::engine::smc::{Crew, Estimate, Settled, When, Wish};
 use polyurn::engine::sweeps::{Climbs, Vb};
 use polyurn::evidence::{Evidence, TotalProbability, estimated_totals, evidence, ln_p_given, totals};
 use polyurn::graph::{Binding, NodeIndex};
@@ -88,7 +88,7 @@ pub struct Score {
 enum Engine<'p> {
     Exact(Box<Prepared<'p>>),
     ExactTotals(Exact),
-    Particles(&'static str, Smc),
+    Particles(&'static str, Settled),
     Naive(u64),
     Vb(Vb),
 }
@@ -159,8 +159,9 @@ impl Job<'_> {
                 score.totals = Some(list);
                 None
             }
-            Engine::Particles(method, smc) => {
+            Engine::Particles(method, Settled { smc, warning, .. }) => {
                 score.method = method;
+                score.warnings.extend(warning);
                 score.kernel = smc.isa.name();
                 if is_known {
                     let estimate = smc.ln_p_sequence(&problem, self.seed, control)?;
@@ -284,7 +285,7 @@ impl Job<'_> {
         &self,
         problem: &Problem<'p>,
         time: Option<Duration>,
-        mut smc: impl FnMut() -> Result<Smc>,
+        mut smc: impl FnMut() -> Result<Settled>,
     ) -> Result<(Engine<'p>, String)> {
         let limits = &self.args.limits;
         let exact = Exact { max_memory: limits.max_memory };

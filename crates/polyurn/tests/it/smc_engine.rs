@@ -6,7 +6,7 @@ use crate::support::{Random, bound, csv, settings, with_problem, z_score};
 use polyurn::control::{Cancel, Control, Observer, Progress};
 use polyurn::engine::exact::{Exact, TotalsRange};
 use polyurn::engine::naive::naive;
-use polyurn::engine::smc::{Order, Path, RunResult, Scheme, Smc, When};
+use polyurn::engine::smc::{Crew, Order, Path, RunResult, Scheme, Smc, When, Wish};
 use polyurn::evidence::{estimated_totals, ln_arrangements, totals};
 use polyurn::graph::Binding;
 use polyurn::prior::PriorSettings;
@@ -251,6 +251,21 @@ fn a_job_out_of_time_answers_with_the_runs_that_are_finished() {
         let mut control = Control::default().with_deadline(Some(Instant::now()));
         let stopped = slow.ln_p_sequence(problem, Seed(1), &mut control);
         assert!(matches!(stopped, Err(Error::Stopped(Stop::Deadline))), "{stopped:?}");
+    });
+}
+
+#[test]
+fn a_limit_that_leaves_no_moves_is_warned_of() {
+    let (binding, _) = long_job(1);
+    with_problem(&binding, &settings(2.0), |problem| {
+        let settle = |wish: Wish| wish.settle(problem, Crew::default(), Seed(1), &mut Control::default()).unwrap();
+        // Ten thousand particles and 150 tokens: no machine makes one move a token in a millisecond.
+        let hasty = Wish { particles: Some(10_000), time_limit: Some(Duration::from_millis(1)), ..Default::default() };
+        let settled = settle(hasty.clone());
+        assert_eq!((settled.smc.path.rejuvenation, settled.warning), (0, Some(Warning::FewMoves { moves: 0 })));
+        // What was asked for needs no warning.
+        assert_eq!(settle(Wish { rejuvenation: Some(0), ..hasty }).warning, None);
+        assert_eq!(settle(Wish { particles: Some(64), ..Default::default() }).warning, None);
     });
 }
 

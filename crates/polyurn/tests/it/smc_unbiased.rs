@@ -311,6 +311,23 @@ fn records_may_have_many_tokens() {
 }
 
 #[test]
+fn components_may_have_more_tokens_than_a_byte_counts() {
+    // Labels have fewer than 256 tokens each, so bytes are enough for them; the first component is kept near 256 of 320.
+    let data = "i,j,count\n0,0,120\n0,1,80\n1,0,120\n";
+    let prior = tables(
+        [
+            ("k".to_owned(), vec![vec![800.0, 200.0]]),
+            ("i".to_owned(), vec![vec![500.0, 300.0], vec![80.0, 120.0]]),
+            ("j".to_owned(), vec![vec![600.0, 200.0], vec![100.0, 100.0]]),
+        ]
+        .into(),
+    );
+    let subject = Subject::new("beyond a byte", "k[2] -> i[2] j[2]", data, prior);
+    let smc = Smc { particles: 20, path: path_of((1, 1.0, 0, 0)), ..Default::default() };
+    check_unbiased(&subject, subject.exact(), &smc, 400, 1);
+}
+
+#[test]
 fn a_label_that_comes_back_after_a_hundred_generations_is_still_its_ancestors() {
     // Particles are resampled after every token, and the lines of a rare label wait for more generations than are kept.
     let data = "i,j,count\n0,0,130\n1,1,60\n2,1,2\n3,0,2\n";

@@ -74,6 +74,10 @@ impl<W: Word> Run<'_, W> {
         for (block, &first) in layout.blocks.iter().zip(&course.frame.storage.first_line) {
             if let (Some(lines), true) = (&lines_of_class[block.class as usize], first != LISTED) {
                 moves.push((first as usize, lines));
+                let high = course.frame.storage.high_of_class[block.class as usize];
+                if high > 0 {
+                    moves.push(((first + high) as usize, lines));
+                }
             }
         }
         let states_of_kernel: Vec<Vec<Vec<usize>>> = layout

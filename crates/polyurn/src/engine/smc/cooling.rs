@@ -87,14 +87,17 @@ impl Course<'_> {
             first = self.frame.storage.n_lines;
             self.rebuild_block(shard, block_ix as u32, first, u32::MAX, u32::MAX);
         }
-        for line in 0..class.interior {
+        let high = self.frame.storage.high_of_class[block.class as usize] as usize;
+        for in_block in 0..class.interior {
             let table = match table {
                 CoolingTable::Shared(table) => table.as_slice(),
-                CoolingTable::PerLine(tables) => &tables[line],
+                CoolingTable::PerLine(tables) => &tables[in_block],
             };
-            let held = &shard.lines[(first + line) * lanes..][..lanes];
-            for (total, held) in shard.work.totals.iter_mut().zip(held) {
-                *total += table[held.index()];
+            let line = |line: usize| &shard.lines[line * lanes..][..lanes];
+            let low = line(first + in_block);
+            let high = if high == 0 { &W::NO_HIGHS[..lanes] } else { line(first + in_block + high) };
+            for ((total, low), high) in shard.work.totals.iter_mut().zip(low).zip(high) {
+                *total += table[low.index_with(*high)];
             }
         }
     }

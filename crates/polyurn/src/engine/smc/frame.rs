@@ -3,7 +3,7 @@
 use super::genealogy::BYTES_PER_SLOT;
 use super::kernel::Kernel;
 use super::lanes::{COPIED_AT_ONCE, lanes_for};
-use super::layout::Layout;
+use super::layout::{Block, Layout};
 use super::prepared::{LISTED, Storage};
 use super::run::Path;
 use super::workspace::Workspace;
@@ -22,7 +22,52 @@ pub struct Frame {
     /// Whether somebody looks at them when the run is over.
     pub wants_states: bool,
     n_state_lines: u64,
-    word_bytes: usize,
+    /// Integers of all lines.
+    pub width: Width,
+}
+
+/// How long the integers of a run are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    Bits8,
+    Bits16,
+    Bits32,
+}
+
+impl Width {
+    /// The shortest that will do. Counters of hidden values alone, which are few, may have a second line for what does not
+    /// fit; the others, and the states of tokens, may not.
+    fn shortest(layout: &Layout) -> Self {
+        if layout.unknown.is_some() {
+            // Nobody knows how many tokens there will be.
+            return Width::Bits32;
+        }
+        let most_states = layout.kernels.iter().map(Kernel::max_states).max().unwrap_or(1) as u64;
+        let fits = |width: &Width| {
+            let is_within = |block: &Block| {
+                let has_second = !layout.classes[block.class as usize].has_key();
+                block.n_uses <= width.largest() || has_second && block.n_uses >> width.bits() <= width.largest()
+            };
+            most_states <= width.largest() && layout.blocks.iter().all(is_within)
+        };
+        [Width::Bits8, Width::Bits16].into_iter().find(fits).unwrap_or(Width::Bits32)
+    }
+
+    fn bits(self) -> u32 {
+        match self {
+            Width::Bits8 => 8,
+            Width::Bits16 => 16,
+            Width::Bits32 => 32,
+        }
+    }
+
+    fn bytes(self) -> usize {
+        self.bits() as usize / 8
+    }
+
+    fn largest(self) -> u64 {
+        (1 << self.bits()) - 1
+    }
 }
 
 impl Frame {
@@ -31,10 +76,8 @@ impl Frame {
     /// # Errors
     /// When it does not fit whatever is decided; the message has the figure.
     pub fn new(layout: &Layout, path: &Path, n_particles: usize, wants_states: bool, max_memory: u64) -> Result<Self> {
-        let most_uses = layout.blocks.iter().map(|block| block.n_uses).max().unwrap_or(0);
-        let most_states = layout.kernels.iter().map(Kernel::max_states).max().unwrap_or(1) as u64;
-        let fits_16_bits = most_uses.max(most_states) < u64::from(u16::MAX) && layout.unknown.is_none();
-        let word_bytes = if fits_16_bits { 2 } else { 4 };
+        let width = Width::shortest(layout);
+        let word_bytes = width.bytes();
         let lanes = lanes_for(n_particles);
         // Real numbers: whatever was asked for, the figure does not overflow.
         let slots = (n_particles as f64 / lanes as f64).ceil() * lanes as f64;
@@ -51,7 +94,7 @@ impl Frame {
         };
         let mut threshold = LISTED_BELOW;
         loop {
-            let frame = Frame::with_threshold(layout, path, wants_states, threshold, buckets_of_tokens, word_bytes);
+            let frame = Frame::with_threshold(layout, path, wants_states, threshold, buckets_of_tokens, width);
             let n_lines = frame.n_lines() as f64;
             let bytes = needs(n_lines);
             if bytes <= max_memory as f64 && n_lines < f64::from(u32::MAX) {
@@ -80,9 +123,13 @@ impl Frame {
         wants_states: bool,
         threshold: f64,
         buckets_of_tokens: u64,
-        word_bytes: usize,
+        width: Width,
     ) -> Self {
-        let mut storage = Storage::default();
+        let mut storage = Storage { high_of_class: vec![0; layout.classes.len()], ..Default::default() };
+        for block in layout.blocks.iter().filter(|block| block.n_uses > width.largest() && width != Width::Bits32) {
+            let class = block.class as usize;
+            storage.high_of_class[class] = layout.classes[class].interior as u32;
+        }
         let mut needs_states =
             wants_states || path.rejuvenation > 0 || path.start_scale != 1.0 || path.n_reallocations > 0;
         for block in &layout.blocks {
@@ -93,7 +140,7 @@ impl Frame {
                 storage.first_line.push(LISTED);
             } else {
                 storage.first_line.push(storage.n_lines as u32);
-                storage.n_lines += class.interior;
+                storage.n_lines += storage.n_lines_of(block.class as usize, class.interior);
             }
         }
         let scratch = |kernel: &Kernel| kernel.touches.iter().map(|touch| layout.classes[touch.class].interior).sum();
@@ -107,16 +154,11 @@ impl Frame {
             keeps_states: needs_states,
             wants_states,
             n_state_lines: if needs_states { buckets_of_tokens } else { 0 },
-            word_bytes,
+            width,
         }
     }
 
     fn n_lines(&self) -> u64 {
         self.storage.n_counts() as u64 + self.n_state_lines
-    }
-
-    /// Whether 16 bits are enough for every number.
-    pub fn is_narrow(&self) -> bool {
-        self.word_bytes == 2
     }
 }

@@ -8,7 +8,8 @@ use super::genealogy::Genealogy;
 use super::layout::Layout;
 use super::loops::LANE_GROUP;
 use super::reallocate::Reallocation;
-use super::threads::share_out;
+use super::resample::EvenPoints;
+use super::threads::{both, share_out};
 use super::uniforms::Uniforms;
 use super::word::Word;
 use super::workspace::Workspace;
@@ -98,10 +99,56 @@ impl<W: Word> Shard<W> {
         self.weights.iter_mut().zip(&self.work.totals).for_each(|(weight, total)| *weight *= total);
     }
 
+    /// Lets all particles weigh the same again.
+    fn reset_weights(&mut self, n_particles: usize) {
+        let lanes = self.weights.len();
+        let n_used = lanes.min(n_particles - self.ix * lanes);
+        self.weights[..n_used].fill(1.0);
+    }
+
     /// Adds the weights and their squares up.
     pub fn add_up(&mut self) {
         self.sum = sum(&self.weights, |weight| weight);
         self.squares = sum(&self.weights, |weight| weight * weight);
+    }
+}
+
+/// The ancestors of a new generation, drawn by several threads.
+struct Drawing<'d> {
+    points: EvenPoints,
+    /// Sum of the weights before each shard, and of all.
+    sums_before: &'d [f64],
+    n_particles: usize,
+    /// Shards of a thread.
+    n_at_once: usize,
+}
+
+impl Drawing<'_> {
+    /// How many points lie below the weights of a shard.
+    fn n_below(&self, shard: usize) -> usize {
+        self.points.n_below(self.sums_before[shard])
+    }
+
+    /// Shares neighbouring shards out, with the points that fall to them.
+    fn share_out<W: Word>(&self, shards: &mut [Shard<W>], ancestors: &mut [u32]) {
+        if shards.len() <= self.n_at_once {
+            return self.fill(shards, ancestors);
+        }
+        let n_left = shards.len().div_ceil(self.n_at_once) / 2 * self.n_at_once;
+        let (left, right) = shards.split_at_mut(n_left);
+        let n_of_left = self.n_below(right[0].ix) - self.n_below(left[0].ix);
+        let (of_left, of_right) = ancestors.split_at_mut(n_of_left);
+        both(|| self.share_out(left, of_left), || self.share_out(right, of_right));
+    }
+
+    fn fill<W: Word>(&self, shards: &mut [Shard<W>], mut ancestors: &mut [u32]) {
+        for shard in shards {
+            let n = self.n_below(shard.ix + 1) - self.n_below(shard.ix);
+            let own = ancestors.split_off_mut(..n).expect("points fall to some shard");
+            let first = shard.ix * shard.weights.len();
+            self.points.fill(&shard.weights, first as u32, self.sums_before[shard.ix], own);
+            shard.reset_weights(self.n_particles);
+        }
     }
 }
 
@@ -148,15 +195,16 @@ impl<W: Word> Lanes<W> {
         } else {
             (0..n_shards).map(shard).collect()
         };
+        let shards_of_part = if is_parallel { shards_of_thread } else { n_shards };
         Lanes {
             lanes,
             n_particles,
             shards,
-            genealogy: Genealogy::new(n_shards * lanes, isa),
+            genealogy: Genealogy::new(n_shards * lanes, shards_of_part * lanes, isa),
             units: ranges.map(|(first, n)| Unit { first, n, generation: 0 }).collect(),
             stale: Vec::new(),
             copied: Vec::new(),
-            copies: Copies::new(if is_parallel { shards_of_thread } else { n_shards }, n_shards, lanes),
+            copies: Copies::new(shards_of_part, n_shards, lanes),
             isa,
             is_parallel,
             shards_of_thread,
@@ -236,10 +284,26 @@ impl<W: Word> Lanes<W> {
 
     /// All particles weigh the same again.
     pub fn reset_weights(&mut self) {
-        let (lanes, n_particles) = (self.lanes, self.n_particles);
-        for shard in &mut self.shards {
-            let n_used = lanes.min(n_particles - shard.ix * lanes);
-            shard.weights[..n_used].fill(1.0);
+        let n_particles = self.n_particles;
+        self.shards.iter_mut().for_each(|shard| shard.reset_weights(n_particles));
+    }
+
+    /// Systematic resampling: each thread looks at the weights of its own shards, and leaves them all the same.
+    /// `sums_before` is a buffer.
+    pub fn draw_evenly(&mut self, points: EvenPoints, sums_before: &mut Vec<f64>, ancestors: &mut Vec<u32>) {
+        sums_before.clear();
+        sums_before.push(0.0);
+        let mut sum = 0.0;
+        for shard in &self.shards {
+            sum += shard.sum;
+            sums_before.push(sum);
+        }
+        ancestors.resize(self.n_particles, 0);
+        let drawing = Drawing { points, sums_before, n_particles: self.n_particles, n_at_once: self.shards_of_thread };
+        if self.is_parallel {
+            drawing.share_out(&mut self.shards, ancestors);
+        } else {
+            drawing.fill(&mut self.shards, ancestors);
         }
     }
 
@@ -330,7 +394,8 @@ impl<W: Word> Copies<W> {
         let mut planned = None;
         for unit in units {
             if planned != Some(unit.generation) {
-                shard.plan.set(&genealogy.map_from(unit.generation)[shard.ix * lanes..][..lanes], self.width);
+                let slots = shard.ix * lanes..(shard.ix + 1) * lanes;
+                shard.plan.set(genealogy.map_from(unit.generation, slots), self.width);
                 planned = Some(unit.generation);
             }
             let lines = shard.lines[unit.first as usize * lanes..].chunks_exact_mut(lanes);

@@ -30,24 +30,26 @@ impl<W: Word> Job for Weigh<'_, W> {
             return weigh_logs(counts, lanes, self.states, terms, ln_adds, self.theta);
         }
         let powers = terms.powers;
+        let high_words = HighWords::of(terms);
         for (row, state) in self.states.enumerate() {
             let (before, rest) = self.theta.split_at_mut(row * lanes);
             let out = &mut rest[..lanes];
             let adds = terms.adds(state);
-            let line = |term: usize| &counts[terms.line(state, term) as usize * lanes..][..lanes];
+            let state = State { counts, terms, state, high_words };
             match (terms.n_cells, &powers[terms.n_cells..]) {
-                (1, []) => product::<W, 1, 0>([line(0)], adds, None, out),
-                (2, []) => product::<W, 2, 0>([line(0), line(1)], adds, None, out),
-                (3, []) => product::<W, 3, 0>([line(0), line(1), line(2)], adds, None, out),
-                (1, [1]) => product::<W, 1, 1>([line(0)], adds, Some(line(1)), out),
-                (2, [1]) => product::<W, 2, 1>([line(0), line(1)], adds, Some(line(2)), out),
-                (3, [1]) => product::<W, 3, 1>([line(0), line(1), line(2)], adds, Some(line(3)), out),
-                (3, [2]) => product::<W, 3, 2>([line(0), line(1), line(2)], adds, Some(line(3)), out),
+                (1, []) => state.product::<1, 0>(out),
+                (2, []) => state.product::<2, 0>(out),
+                (3, []) => state.product::<3, 0>(out),
+                (1, [1]) => state.product::<1, 1>(out),
+                (2, [1]) => state.product::<2, 1>(out),
+                (3, [1]) => state.product::<3, 1>(out),
+                (3, [2]) => state.product::<3, 2>(out),
                 _ => {
                     out.fill(1.0);
                     for (term, &add) in adds.iter().enumerate() {
-                        for (out, held) in out.iter_mut().zip(line(term)) {
-                            let factor = add + held.real();
+                        let counters = terms.counters(counts, lanes, state.state, term);
+                        for ((out, held), high) in out.iter_mut().zip(counters.low).zip(counters.high) {
+                            let factor = add + held.real_with(*high);
                             let mut power = factor;
                             for _ in 1..powers[term] {
                                 power *= factor;
@@ -65,23 +67,87 @@ impl<W: Word> Job for Weigh<'_, W> {
     }
 }
 
-/// One state's weight for the commonest numbers of terms: N cells and one row to the power D.
-#[inline(always)]
-fn product<W: Word, const N: usize, const D: u32>(cells: [&[W]; N], adds: &[f64], row: Option<&[W]>, out: &mut [f64]) {
-    let lanes = out.len();
-    let cells = cells.map(|cell| &cell[..lanes]);
-    let row = row.map(|row| &row[..lanes]);
-    for lane in 0..lanes {
-        let mut weight = adds[0] + cells[0][lane].real();
-        for ix in 1..N {
-            weight *= adds[ix] + cells[ix][lane].real();
+/// A counter in every lane: low and high words.
+#[derive(Debug, Clone, Copy)]
+pub struct Counters<'a, W> {
+    pub low: &'a [W],
+    /// Zeros where there are none.
+    pub high: &'a [W],
+}
+
+/// Which of a state's terms have high words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HighWords {
+    Nowhere,
+    InRows,
+    Anywhere,
+}
+
+impl HighWords {
+    #[inline(always)]
+    fn of(terms: Terms<'_>) -> Self {
+        let has = |highs: &[u32]| highs.iter().any(|&high| high != 0);
+        let (cells, rows) = terms.highs.split_at(terms.n_cells);
+        match (has(cells), has(rows)) {
+            (false, false) => HighWords::Nowhere,
+            (false, true) => HighWords::InRows,
+            _ => HighWords::Anywhere,
         }
-        if let Some(row) = row {
-            let factor = adds[N] + row[lane].real();
-            weight /= if D == 2 { factor * factor } else { factor };
-        }
-        out[lane] = weight;
     }
+}
+
+/// A state to be weighed.
+struct State<'a, W> {
+    counts: &'a [W],
+    terms: Terms<'a>,
+    state: usize,
+    high_words: HighWords,
+}
+
+impl<W: Word> State<'_, W> {
+    /// Its weight for the commonest numbers of terms: N cells and, unless D is 0, one row to the power D.
+    #[inline(always)]
+    fn product<const N: usize, const D: u32>(&self, out: &mut [f64]) {
+        match self.high_words {
+            HighWords::Nowhere => self.product_of::<N, D, false, false>(out),
+            HighWords::InRows => self.product_of::<N, D, false, true>(out),
+            HighWords::Anywhere => self.product_of::<N, D, true, true>(out),
+        }
+    }
+
+    #[inline(always)]
+    fn product_of<const N: usize, const D: u32, const HIGH_CELLS: bool, const HIGH_ROWS: bool>(&self, out: &mut [f64]) {
+        let lanes = out.len();
+        let adds = self.terms.adds(self.state);
+        let mut low = [W::NO_HIGHS.as_slice(); N];
+        let mut high = [W::NO_HIGHS.as_slice(); N];
+        for ix in 0..N {
+            let counters = self.terms.counters(self.counts, lanes, self.state, ix);
+            (low[ix], high[ix]) = (counters.low, counters.high);
+        }
+        let row = if D > 0 {
+            self.terms.counters(self.counts, lanes, self.state, N)
+        } else {
+            Counters { low: W::NO_HIGHS, high: W::NO_HIGHS }
+        };
+        for lane in 0..lanes {
+            let cell = |ix: usize| adds[ix] + real::<W, HIGH_CELLS>(low[ix], high[ix], lane);
+            let mut weight = cell(0);
+            for ix in 1..N {
+                weight *= cell(ix);
+            }
+            if D > 0 {
+                let factor = adds[N] + real::<W, HIGH_ROWS>(row.low, row.high, lane);
+                weight /= if D == 2 { factor * factor } else { factor };
+            }
+            out[lane] = weight;
+        }
+    }
+}
+
+#[inline(always)]
+fn real<W: Word, const HAS_HIGH: bool>(low: &[W], high: &[W], lane: usize) -> f64 {
+    if HAS_HIGH { low[lane].real_with(high[lane]) } else { low[lane].real() }
 }
 
 #[inline(always)]
@@ -97,11 +163,11 @@ fn weigh_logs<W: Word>(
         out.fill(0.0);
         let adds = terms.adds(state);
         for (term, &power) in terms.powers.iter().enumerate() {
-            let line = &counts[terms.line(state, term) as usize * lanes..][..lanes];
+            let counters = terms.counters(counts, lanes, state, term);
             let sign = if term < terms.n_cells { f64::from(power) } else { -f64::from(power) };
             let ln_add = ln_adds[terms.add_at(state) + term];
-            for (out, held) in out.iter_mut().zip(line) {
-                let held = held.real();
+            for ((out, held), high) in out.iter_mut().zip(counters.low).zip(counters.high) {
+                let held = held.real_with(*high);
                 *out += sign * if held == 0.0 { ln_add } else { (adds[term] + held).ln() };
             }
         }
@@ -229,6 +295,8 @@ pub struct Count<'a, W> {
     pub lanes: usize,
     /// First line.
     pub first: usize,
+    /// How many lines further the high words are; 0 if there are none.
+    pub high: usize,
     /// For each state in question the number of its line.
     pub offsets: &'a [u32],
     /// The first of these states.
@@ -240,14 +308,23 @@ pub struct Count<'a, W> {
 impl<W: Word> Job for Count<'_, W> {
     #[inline(always)]
     fn run(self) {
-        let Count { counts, lanes, first, offsets, first_state, states, step } = self;
+        let Count { counts, lanes, first, high, offsets, first_state, states, step } = self;
+        // What a low word comes to when the high one has to follow.
+        let edge = if step == W::ONE { W::default() } else { step };
+        let zero = W::default();
         if offsets.len() <= COMPARE_UP_TO {
             for (state, &offset) in (first_state..).zip(offsets) {
-                let line = &mut counts[(first + offset as usize) * lanes..][..lanes];
+                let lines = &mut counts[(first + offset as usize) * lanes..];
                 let state = W::from_index(state);
-                let zero = W::default();
+                let (line, beyond) = lines.split_at_mut(lanes);
                 for (held, &chosen) in line.iter_mut().zip(states) {
                     *held = held.plus(if chosen == state { step } else { zero });
+                }
+                if high > 0 {
+                    let highs = &mut beyond[(high - 1) * lanes..][..lanes];
+                    for ((held, high), &chosen) in line.iter().zip(highs).zip(states) {
+                        *high = high.plus(if (chosen == state) & (*held == edge) { step } else { zero });
+                    }
                 }
             }
         } else {
@@ -255,6 +332,9 @@ impl<W: Word> Job for Count<'_, W> {
                 if let Some(&offset) = offsets.get(state.index().wrapping_sub(first_state)) {
                     let at = (first + offset as usize) * lanes + lane;
                     counts[at] = counts[at].plus(step);
+                    if high > 0 && counts[at] == edge {
+                        counts[at + high * lanes] = counts[at + high * lanes].plus(step);
+                    }
                 }
             }
         }

@@ -44,7 +44,7 @@ pub use order::Order;
 pub use posterior::{BestParticle, RecordAllocation, RecordPosterior, SmcPosterior, WeightedAllocation};
 pub use resample::{Scheme, When};
 pub use run::{Path, RunResult};
-pub use tune::{Crew, Wish};
+pub use tune::{Crew, Settled, Wish};
 
 pub(super) use layout::Layout;
 
@@ -57,7 +57,7 @@ use crate::error::{Error, Result, Stop};
 use crate::simd::Isa;
 use crate::warning::Warning;
 use class::Pseudo;
-use frame::Frame;
+use frame::{Frame, Width};
 use posterior::{RunPosterior, Sheet};
 use run::{Hands, Run, Source};
 use std::time::{Duration, Instant};
@@ -132,10 +132,10 @@ impl Smc {
 /// Calls a method with the shortest integer that every number of the run fits in.
 macro_rules! with_word {
     ($self:ident.$method:ident($($argument:expr),*)) => {
-        if $self.frame.is_narrow() {
-            $self.$method::<u16>($($argument),*)
-        } else {
-            $self.$method::<u32>($($argument),*)
+        match $self.frame.width {
+            Width::Bits8 => $self.$method::<u8>($($argument),*),
+            Width::Bits16 => $self.$method::<u16>($($argument),*),
+            Width::Bits32 => $self.$method::<u32>($($argument),*),
         }
     };
 }

@@ -390,7 +390,13 @@ impl<W: Word> Run<'_, W> {
         let (course, lanes) = (self.course(), self.lanes());
         let first = course.frame.storage.first_line[block as usize];
         if first != LISTED {
-            return lanes.line((first + in_block) as usize).map(W::real).collect();
+            let low = lanes.line((first + in_block) as usize);
+            let high = course.frame.storage.high_of_class[course.layout.blocks[block as usize].class as usize];
+            if high == 0 {
+                return low.map(W::real).collect();
+            }
+            let high = lanes.line((first + in_block + high) as usize);
+            return low.zip(high).map(|(low, high)| low.real_with(high)).collect();
         }
         let mut counts = vec![0.0; self.n_particles()];
         for listed in course.tokens_of(block) {

@@ -2,12 +2,16 @@
 
 use super::kernel::{Kernel, Term};
 use super::layout::{Block, Layout, Place};
+use super::loops::Counters;
+use super::word::Word;
 
 /// Where the lines of blocks are.
 #[derive(Debug, Default)]
 pub struct Storage {
     /// First line of each block; [`LISTED`] for blocks that are rebuilt from their tokens when they are needed.
     pub first_line: Vec<u32>,
+    /// For each class how many lines behind a counter's low words its high ones are; 0 where there are none.
+    pub high_of_class: Vec<u32>,
     /// Lines of all blocks that are kept.
     pub n_lines: usize,
     /// Lines to rebuild blocks in, behind the others.
@@ -18,6 +22,11 @@ impl Storage {
     /// Lines of all blocks, kept or rebuilt; the states of tokens come behind them.
     pub fn n_counts(&self) -> usize {
         self.n_lines + self.n_scratch
+    }
+
+    /// Lines of a block of this class, high words included.
+    pub fn n_lines_of(&self, class: usize, interior: usize) -> usize {
+        if self.high_of_class[class] == 0 { interior } else { 2 * interior }
     }
 }
 
@@ -56,10 +65,13 @@ pub struct Prepared {
     pub kernel: usize,
     /// First line of each touch, the seen values' offset included.
     bases: Vec<u32>,
+    /// For each touch how many lines further its high words are; 0 if there are none.
+    highs: Vec<u32>,
     /// Blocks to be rebuilt before the lines are read.
     pub listed: Vec<Rebuilt>,
     /// First line of each term, bucket by bucket.
     term_bases: Vec<u32>,
+    term_highs: Vec<u32>,
     /// What is added to the line of each term: for all states, or state by state.
     adds: Vec<f64>,
     /// For each bucket where its terms start, and where their pseudo-counts do.
@@ -80,6 +92,8 @@ impl Prepared {
         let kernel = &layout.kernels[kernel_ix];
         self.kernel = kernel_ix;
         self.bases.clear();
+        self.highs.clear();
+        self.term_highs.clear();
         self.listed.clear();
         self.term_bases.clear();
         self.adds.clear();
@@ -89,6 +103,7 @@ impl Prepared {
         let mut scratch = storage.n_lines as u32;
         for (ix, (touch, place)) in kernel.touches.iter().zip(places).enumerate() {
             let first = storage.first_line[place.block as usize];
+            self.highs.push(storage.high_of_class[touch.class]);
             if first == LISTED {
                 // Uses of one block by one token share their lines, so that they are known to be the same.
                 let twin = self.listed.iter().find(|listed| listed.block == place.block);
@@ -108,6 +123,7 @@ impl Prepared {
             self.first_term.push(self.term_bases.len());
             self.first_add.push(self.adds.len());
             self.term_bases.extend(terms.iter().map(|&ix| self.bases[kernel.terms[ix].touch]));
+            self.term_highs.extend(terms.iter().map(|&ix| self.highs[kernel.terms[ix].touch]));
             let n_states = if self.is_even { 1 } else { bucket.n_states };
             for state in 0..n_states {
                 for &term_ix in terms {
@@ -142,6 +158,7 @@ impl Prepared {
             n_cells: kernel.n_numerators[bucket],
             powers: &kernel.powers[bucket],
             bases: &self.term_bases[self.first_term[bucket]..][..n_terms],
+            highs: &self.term_highs[self.first_term[bucket]..][..n_terms],
             offsets: &kernel.offsets[bucket],
             adds: &self.adds[adds.clone()],
             ln_adds: if self.is_guarded { Some(&self.ln_adds[adds]) } else { None },
@@ -171,9 +188,9 @@ impl Prepared {
         self.is_guarded
     }
 
-    /// First line of a touch.
-    pub fn base(&self, touch: usize) -> usize {
-        self.bases[touch] as usize
+    /// First line of a touch, and how many lines further its high words are.
+    pub fn base(&self, touch: usize) -> (usize, usize) {
+        (self.bases[touch] as usize, self.highs[touch] as usize)
     }
 }
 
@@ -183,6 +200,8 @@ pub struct Terms<'a> {
     pub n_cells: usize,
     pub powers: &'a [u32],
     pub bases: &'a [u32],
+    /// For each term how many lines further its high words are; 0 if there are none.
+    pub highs: &'a [u32],
     pub offsets: &'a [u32],
     pub adds: &'a [f64],
     /// Given for a guarded kernel: weights are then logs.
@@ -206,7 +225,12 @@ impl<'a> Terms<'a> {
         self.bases[term] + self.offsets[state * self.powers.len() + term]
     }
 
-    pub fn line_and_add(&self, state: usize, term: usize) -> (u32, f64) {
-        (self.line(state, term), self.adds(state)[term])
+    /// The counter of a state's term in every lane.
+    #[inline(always)]
+    pub fn counters<'c, W: Word>(&self, counts: &'c [W], lanes: usize, state: usize, term: usize) -> Counters<'c, W> {
+        let line = |line: usize| &counts[line * lanes..][..lanes];
+        let low = self.line(state, term) as usize;
+        let high = self.highs[term] as usize;
+        Counters { low: line(low), high: if high == 0 { &W::NO_HIGHS[..lanes] } else { line(low + high) } }
     }
 }

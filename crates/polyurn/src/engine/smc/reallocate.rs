@@ -98,7 +98,10 @@ impl Course<'_> {
         let kept = self.layout.blocks.iter().zip(&self.frame.storage.first_line);
         kept.filter(|(_, first)| **first != LISTED).flat_map(move |(block, &first)| {
             let offsets = &self.layout.offsets_of_hidden[block.class as usize];
-            [pair.first, pair.second].map(|value| first as usize + offsets[value] as usize)
+            let high = self.frame.storage.high_of_class[block.class as usize] as usize;
+            let low = [pair.first, pair.second].map(|value| first as usize + offsets[value] as usize);
+            let high = low.map(|line| (high > 0).then_some(line + high));
+            low.into_iter().chain(high.into_iter().flatten())
         })
     }
 

@@ -7,9 +7,10 @@
 //! With resampling after every token the weights at the end are those of the last token alone. They then tell whether
 //! counts still say what states say after copies and moves.
 
-use super::frame::Frame;
+use super::frame::{Frame, Width};
 use super::lanes::MAX_LANES;
 use super::layout::Layout;
+use super::posterior::Sheet;
 use super::prepared::LISTED;
 use super::resample::When;
 use super::run::{Hands, Path, Run, Source};
@@ -199,9 +200,24 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// A run with every kind of move, and the posterior from its particles, as text to the last digit.
+    fn posterior<W: Word>(&self, path: &Path) -> String {
+        let frame = self.frame(path, true);
+        let hands = Hands { n_particles: self.n_particles, n_threads: 1, isa: Isa::detect() };
+        let source = Source { seed: Seed(6), replicate: 0 };
+        let mut run = Run::<W>::new(self.problem.counts, &self.layout, &frame, path, hands, source);
+        run.go(&|_| Ok(())).unwrap();
+        format!("{:?}", run.posterior(self.problem, &Sheet::new(self.problem, &self.layout), 0))
+    }
+
     /// Short and long integers, with and without vector instructions.
     fn check(&self, what: &str, path: &Path, seed: u64) {
+        let width = self.frame(path, true).width;
         for (name, isa) in [("scalar", Isa::SCALAR), ("vector", Isa::detect())] {
+            // Longer integers than it takes are as good.
+            if width == Width::Bits8 {
+                self.check_run::<u8>(&format!("{what}, 8 bits, {name}, {path:?}"), path, isa, seed);
+            }
             self.check_run::<u16>(&format!("{what}, 16 bits, {name}, {path:?}"), path, isa, seed);
             self.check_run::<u32>(&format!("{what}, 32 bits, {name}, {path:?}"), path, isa, seed);
         }
@@ -375,7 +391,7 @@ fn tied_chains_too_long_for_joint_states_and_their_correction() {
     let data = format!("{columns}count\n0,0,1,0,1,1,1,0,0,1,0,0,0,1\n0,1,1,0,0,1,1,0,1,1,0,0,0,1\n");
     with_case("hmm(2,tied)", &data, &size(9.0), |case| {
         assert!(!case.layout.kernels[0].is_exact);
-        case.check_run::<u16>("tied chain, scalar", &PLAIN, Isa::SCALAR, 1);
+        case.check_run::<u8>("tied chain, scalar", &PLAIN, Isa::SCALAR, 1);
         case.check_run::<u32>("tied chain, vector", &PLAIN, Isa::detect(), 1);
     });
 }
@@ -406,6 +422,60 @@ fn products_that_are_added_up_as_logs() {
     let row = |row: usize| (0..100).map(|column| format!("{},", value(row, column))).collect::<String>() + "2\n";
     let data = format!("{columns}count\n{}{}{}{}", row(0), row(1), row(2), row(3));
     check("lca(2)", &data, &size(60.0), guarded);
+}
+
+/// More tokens than a byte can count: hidden values have a second line, and Gibbs updates take their numbers across the
+/// edge, both ways.
+#[test]
+fn numbers_of_hidden_values_beyond_a_byte() {
+    let has_highs = |layout: &Layout, frame: &Frame| {
+        let highs = &frame.storage.high_of_class;
+        let is_right = |(class, &high): (usize, &u32)| (high > 0) != layout.classes[class].has_key();
+        frame.width == Width::Bits8 && highs.iter().any(|high| *high > 0) && highs.iter().enumerate().all(is_right)
+    };
+    let matrix: String = (0..30).map(|cell| format!("{},{},{}\n", cell % 5, cell / 5, 4 + 7 * cell % 13)).collect();
+    let matrix = format!("i,j,count\n{matrix}");
+    // The prior keeps the first value near the edge.
+    let skewed = |node: &str, share: f64, n: usize, size: f64| {
+        let shares = (0..n).map(|value| if value == 0 { share } else { (1.0 - share) / (n - 1) as f64 }).collect();
+        let marginals = Some([(node.to_owned(), shares)].into_iter().collect());
+        PriorSettings { spec: PriorSpec::Base { alpha: None, marginals, size: Some(size) }, ..Default::default() }
+    };
+    // Even pseudo-counts: cells of the hidden node cancel against rows, and the row that is left has high words.
+    let twice: String = (0..30).map(|cell| format!("{},{},{}\n", cell % 5, cell / 5, 13 + 7 * cell % 13)).collect();
+    with_case("k[2] -> i j", &format!("i,j,count\n{twice}"), &size(30.0), |case| {
+        assert!(has_highs(&case.layout, &case.frame(&PLAIN, true)) && case.layout.is_even[0]);
+        case.check("even", &PLAIN, 1);
+        case.check("even", &Path { when: When::Always, rejuvenation: 2, ..PLAIN }, 2);
+    });
+    // Cooling, moves of whole groups, renamed particles and posterior means look at high words, too.
+    with_case("k[3] -> i j", &format!("i,j,count\n{twice}"), &size(3.0), |case| {
+        let path = Path { rejuvenation: 1, start_scale: 3.0, n_cooling: 3, n_reallocations: 2, ..PLAIN };
+        assert!(has_highs(&case.layout, &case.frame(&path, true)));
+        assert_eq!(case.posterior::<u8>(&path), case.posterior::<u32>(&path));
+    });
+    // Cells, too, since the hidden node has its own pseudo-counts; and sums of logs.
+    check("k[2] -> i j", &matrix, &skewed("k", 0.85, 2, 500.0), has_highs);
+    let of_i: [&[f64]; 2] = [&[0.3, 1.1, 0.2, 0.8, 0.5], &[2.0, 0.2, 0.1, 0.5, 1.4]];
+    let of_j: [&[f64]; 2] = [&[0.2, 0.9, 0.4, 0.3, 0.1, 0.6], &[1.5, 0.3, 0.1, 0.7, 0.9, 0.2]];
+    check("k[2] -> i j", &matrix, &tables(&[("k", &[&[870.0, 130.0]]), ("i", &of_i), ("j", &of_j)]), has_highs);
+    let tiny_i: [&[f64]; 2] = [&[0.3, 1.1, 1e-290, 0.8, 0.5], of_i[1]];
+    let tiny_j: [&[f64]; 2] = [&[0.2, 0.9, 0.4, 1e-290, 0.1, 0.6], of_j[1]];
+    let tiny = tables(&[("k", &[&[870.0, 130.0]]), ("i", &tiny_i), ("j", &tiny_j)]);
+    check("k[2] -> i j", &matrix, &tiny, |layout, frame| layout.is_guarded(0, 1.0) && has_highs(layout, frame));
+    // More than one hidden node, so numbers of pairs; and more terms than have loops of their own.
+    check("g[2] -> h[2]; g -> i; h -> j", &matrix, &skewed("g", 0.9, 2, 20.0), has_highs);
+    let survey: String = (0..32)
+        .map(|row| {
+            format!("{},{},{},{},{},{}\n", row % 2, row / 2 % 2, row / 4 % 2, row / 8 % 2, row / 16, 2 + row % 16)
+        })
+        .collect();
+    check("lca(2)", &format!("a,b,c,d,e,count\n{survey}"), &skewed("r", 0.85, 2, 500.0), has_highs);
+    // More hidden values than are compared one by one.
+    with_case("k[30] -> i j", &matrix, &skewed("k", 0.85, 30, 500.0), |case| {
+        assert!(has_highs(&case.layout, &case.frame(&PLAIN, true)));
+        case.check("thirty values", &Path { when: When::Always, rejuvenation: 2, ..PLAIN }, 1);
+    });
 }
 
 #[test]

@@ -41,7 +41,8 @@ pub fn resample(scheme: Scheme, weights: &[f64], total: f64, rng: &mut impl Rng,
     ancestors.clear();
     match scheme {
         Scheme::Systematic => {
-            evenly(weights, total, draw::open_unit(rng), ancestors);
+            ancestors.resize(n, 0);
+            EvenPoints::draw(n, total, rng).fill(weights, 0, 0.0, ancestors);
         }
         Scheme::Stratified => {
             let points: Vec<f64> = (0..n).map(|ix| (ix as f64 + draw::open_unit(rng)) / n as f64).collect();
@@ -69,26 +70,57 @@ pub fn resample(scheme: Scheme, weights: &[f64], total: f64, rng: &mut impl Rng,
     }
 }
 
-/// As [`along`] for the points (ix + start) / n, without a branch per point: how many points lie below each running sum,
-/// then for each point how many sums lie below it.
-fn evenly(weights: &[f64], total: f64, start: f64, ancestors: &mut Vec<u32>) {
-    let n = weights.len();
-    let last = weights.iter().rposition(|&weight| weight > 0.0).expect("a positive weight") as u32;
-    let points_per_weight = n as f64 / total;
-    ancestors.resize(n + 1, 0);
-    let mut sum = 0.0;
-    for &weight in weights {
-        sum += weight;
+/// The points (ix + start) / n of the sum of all weights, for ix = 0 .. n - 1.
+#[derive(Debug, Clone, Copy)]
+pub struct EvenPoints {
+    n: usize,
+    start: f64,
+    total: f64,
+    per_weight: f64,
+}
+
+impl EvenPoints {
+    /// As many points as there are particles, the first of them drawn.
+    pub fn draw(n: usize, total: f64, rng: &mut impl Rng) -> Self {
+        EvenPoints::from(n, total, draw::open_unit(rng))
+    }
+
+    fn from(n: usize, total: f64, start: f64) -> Self {
+        EvenPoints { n, start, total, per_weight: n as f64 / total }
+    }
+
+    /// How many points lie below a running sum of weights.
+    pub fn n_below(&self, sum: f64) -> usize {
+        // Rounding must not lose the last point.
+        if sum >= self.total { self.n } else { self.floor(sum) }
+    }
+
+    fn floor(&self, sum: f64) -> usize {
         // A cast of a negative number gives zero: no point lies below.
-        let n_below = (sum * points_per_weight - start + 1.0) as usize;
-        ancestors[n_below.min(n)] += 1;
+        (sum * self.per_weight - self.start + 1.0) as usize
     }
-    let mut n_sums = 0;
-    for ancestor in ancestors.iter_mut() {
-        n_sums += *ancestor;
-        *ancestor = n_sums.min(last);
+
+    /// Writes the ancestors of those points that fall to neighbouring particles, the first of which has this number and
+    /// this sum of weights before it. Without a branch per point: how many points lie below each running sum, then for
+    /// each point how many sums lie below it.
+    pub fn fill(&self, weights: &[f64], first: u32, before: f64, ancestors: &mut [u32]) {
+        ancestors.fill(0);
+        // All points that are left go to the last particle with a weight, whatever rounding says.
+        let last = weights.iter().rposition(|&weight| weight > 0.0).unwrap_or(0);
+        let n_before = self.n_below(before);
+        let mut sum = before;
+        for &weight in &weights[..last] {
+            sum += weight;
+            if let Some(ancestor) = ancestors.get_mut(self.floor(sum).saturating_sub(n_before)) {
+                *ancestor += 1;
+            }
+        }
+        let mut ancestor = first;
+        for n_sums in ancestors {
+            ancestor += *n_sums;
+            *n_sums = ancestor;
+        }
     }
-    ancestors.truncate(n);
 }
 
 /// Walks ascending points in (0, 1) along the running sum of the weights.
@@ -171,8 +203,18 @@ mod tests {
                 continue;
             }
             let start = draw::open_unit(&mut rng);
-            let (mut fast, mut slow) = (Vec::new(), Vec::new());
-            evenly(&weights, total, start, &mut fast);
+            // In pieces, as shards do it.
+            let points = EvenPoints::from(n, total, start);
+            let (mut fast, mut slow) = (vec![0; n], Vec::new());
+            let (mut first, mut before) = (0, 0.0);
+            for piece in weights.chunks(1 + round % 23) {
+                let sum: f64 = piece.iter().sum();
+                let is_last = first + piece.len() == n;
+                let after = if is_last { total } else { before + sum };
+                let ancestors = points.n_below(before)..points.n_below(after);
+                points.fill(piece, first as u32, before, &mut fast[ancestors]);
+                (first, before) = (first + piece.len(), after);
+            }
             along(&weights, total, (0..n).map(|ix| (ix as f64 + start) / n as f64), &mut slow);
             assert_eq!(fast, slow, "{weights:?} from {start}");
         }

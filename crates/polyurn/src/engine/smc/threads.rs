@@ -75,7 +75,7 @@ fn share_out_from<T: Send>(first: usize, items: &mut [T], n_at_once: usize, f: &
 }
 
 /// Does both, the second on another thread if one has the time. Waits for it without falling asleep.
-fn both(here: impl FnOnce() + Send, there: impl FnOnce() + Send) {
+pub fn both(here: impl FnOnce() + Send, there: impl FnOnce() + Send) {
     const BEGUN: u8 = 1;
     const DONE: u8 = 2;
     let state = &AtomicU8::new(0);

@@ -12,6 +12,7 @@ use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
 use crate::error::{Error, Result, Stop};
+use crate::warning::Warning;
 use std::time::{Duration, Instant};
 
 /// What a user asked for; everything else is chosen.
@@ -81,13 +82,24 @@ const PARTICLES_IN_HASTE: usize = 16;
 /// Share of a time limit that is planned for: forecasts are rough.
 const SHARE_OF_LIMIT: f64 = 0.6;
 
+/// Settings, complete.
+#[derive(Debug, Clone)]
+pub struct Settled {
+    /// The settings.
+    pub smc: Smc,
+    /// Tokens placed or placed again to find them, over all particles of all pilots.
+    pub pilot_updates: u64,
+    /// What to think of them.
+    pub warning: Option<Warning>,
+}
+
 impl Wish {
     /// Fills in what was not asked for. Depends on the data, the wish and pilots that are independent of the run, never on
     /// the run itself.
     ///
     /// # Errors
     /// When the problem is too large for particles, or the pilots were stopped.
-    pub fn settle(&self, problem: &Problem<'_>, crew: Crew, seed: Seed, control: &mut Control<'_>) -> Result<Smc> {
+    pub fn settle(&self, problem: &Problem<'_>, crew: Crew, seed: Seed, control: &mut Control<'_>) -> Result<Settled> {
         let Crew { isa, threads, max_memory } = crew;
         let layout = problem.layout()?;
         if self.n_reallocations.is_some_and(|n| n > 0) && !layout.can_reallocate(1.0) {
@@ -113,9 +125,9 @@ impl Wish {
             Some(left) if is_random && !is_all_given => Speed::measured(problem, crew, self.particles, seed, left)?,
             _ => Speed::foreseen(layout),
         };
-        let heat = match self.heat {
-            Some(heat) => heat,
-            None if rejuvenation == 0 || !is_random => 1.0,
+        let (heat, pilot_updates) = match self.heat {
+            Some(heat) => (heat, 0),
+            None if rejuvenation == 0 || !is_random => (1.0, 0),
             None => self.choose_heat(problem, crew, seed, time_left(), &mut speed, control)?,
         };
         let mut n_cooling = self.n_cooling.unwrap_or(rejuvenation.max(1));
@@ -170,13 +182,16 @@ impl Wish {
         while self.particles.is_none() && smc.particles > PARTICLES_IN_HASTE && smc.prepare(problem).is_err() {
             smc.particles = (smc.particles / 2).max(PARTICLES_IN_HASTE);
         }
-        Ok(smc)
+        let has_few_moves = is_random && self.rejuvenation.is_none() && rejuvenation < LEAST_REJUVENATION;
+        let warning = has_few_moves.then_some(Warning::FewMoves { moves: u64::from(rejuvenation) });
+        Ok(Settled { smc, pilot_updates, warning })
     }
 
     /// The heat whose pilots have the largest mean ln estimate. An estimate of p(sequence) is unbiased, so its ln is too
     /// small on average, the more the wider it scatters; and components that merged under too much heat make it small too.
     ///
-    /// With a time limit pilots are fewer if they would take too much of it, and there is no heat if they still would.
+    /// With a time limit pilots are fewer if they would take too much of it, and there is no heat if they still would. Gives
+    /// the work of the pilots, too, in token updates.
     fn choose_heat(
         &self,
         problem: &Problem<'_>,
@@ -185,18 +200,18 @@ impl Wish {
         limit: Option<Duration>,
         speed: &mut Speed,
         control: &mut Control<'_>,
-    ) -> Result<f64> {
+    ) -> Result<(f64, u64)> {
         let to_one = heat_to_one(problem.layout()?);
         let heats = START_PSEUDO_COUNTS.iter().map(|start| (start * to_one).min(LARGEST_HEAT));
         let mut heats: Vec<f64> = [1.0].into_iter().chain(heats.filter(|&heat| heat >= LEAST_HEAT)).collect();
         if heats.len() == 1 {
-            return Ok(1.0);
+            return Ok((1.0, 0));
         }
         let fits = |plan: &&PilotPlan| match limit {
             Some(limit) => plan.seconds(heats.len(), *speed, crew) <= PILOT_SHARE * limit.as_secs_f64(),
             None => true,
         };
-        let Some(plan) = PILOT_PLANS.iter().find(fits) else { return Ok(1.0) };
+        let Some(plan) = PILOT_PLANS.iter().find(fits) else { return Ok((1.0, 0)) };
         if plan.is_short {
             heats = vec![1.0, heats[heats.len() / 2]];
         }
@@ -237,7 +252,7 @@ impl Wish {
             let seconds = start.elapsed().as_secs_f64() * plan.at_once(crew) * PILOT_PARTICLES as f64;
             speed.slow_down_to(problem.layout()?, PILOT_PARTICLES, seconds / n_updates as f64);
         }
-        Ok(trials[Trial::best(&trials)].heat)
+        Ok((trials[Trial::best(&trials)].heat, n_updates))
     }
 }
 

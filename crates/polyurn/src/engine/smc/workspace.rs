@@ -182,17 +182,22 @@ fn corrections<W: Word>(
     out: &mut [f64],
 ) {
     out.fill(1.0);
-    let line_of = |ix: usize, lane: usize| {
+    let state_and_place = |ix: usize, lane: usize| {
         let bucket = kernel.terms[ix].bucket;
         let state = states[bucket * lanes + lane].index();
-        prepared.terms(kernel, bucket).line_and_add(state, kernel.place_in_bucket[ix])
+        (prepared.terms(kernel, bucket), state, kernel.place_in_bucket[ix])
     };
     for (ix, term) in kernel.terms.iter().enumerate().filter(|(_, term)| !term.earlier.is_empty()) {
         for lane in 0..lanes {
-            let (line, add) = line_of(ix, lane);
-            let n_earlier = term.earlier.iter().filter(|&&other| line_of(other, lane).0 == line).count() as f64;
+            let (terms, state, place) = state_and_place(ix, lane);
+            let is_same_line = |&&other: &&usize| {
+                let (others, state_of_other, place_of_other) = state_and_place(other, lane);
+                others.line(state_of_other, place_of_other) == terms.line(state, place)
+            };
+            let n_earlier = term.earlier.iter().filter(is_same_line).count() as f64;
             if n_earlier > 0.0 {
-                let held = add + counts[line as usize * lanes + lane].real();
+                let counters = terms.counters(counts, lanes, state, place);
+                let held = terms.adds(state)[place] + counters.low[lane].real_with(counters.high[lane]);
                 let ratio = (held + n_earlier) / held;
                 out[lane] *= if term.is_numerator { ratio } else { 1.0 / ratio };
             }
@@ -236,7 +241,8 @@ fn count<W: Word>(
         let first_state = among.start;
         let offsets = &touch.offsets[among];
         let states = &states[touch.bucket * lanes..][..lanes];
-        isa.run(Count { counts, lanes, first: prepared.base(ix), offsets, first_state, states, step: change.step });
+        let (first, high) = prepared.base(ix);
+        isa.run(Count { counts, lanes, first, high, offsets, first_state, states, step: change.step });
     }
 }
 
@@ -268,7 +274,7 @@ pub fn weigh_one<W: Word>(
     isa.run(Weigh { counts, lanes, states: state..state + 1, terms, is_running_sum: false, theta: out });
 }
 
-/// Adds one token's states to rebuilt lines, for a block that is not kept.
+/// Adds one token's states to rebuilt lines, for a block that is not kept: those have no high words.
 pub fn rebuild<W: Word>(isa: Isa, touch: &Touch, states: &[W], counts: &mut [W], first: usize, lanes: usize) {
-    isa.run(Count { counts, lanes, first, offsets: &touch.offsets, first_state: 0, states, step: W::ONE });
+    isa.run(Count { counts, lanes, first, high: 0, offsets: &touch.offsets, first_state: 0, states, step: W::ONE });
 }

@@ -90,7 +90,7 @@ pub struct Run<'r, W> {
     result: RunResult,
     /// How often the effective sample size was measured, to thin its trace.
     n_measured: u64,
-    /// Buffers for resampling: all weights, and each slot's ancestor.
+    /// Buffers for resampling: all weights, or their sums before each shard, and each slot's ancestor.
     weights: Vec<f64>,
     ancestors: Vec<u32>,
 }
@@ -143,7 +143,8 @@ impl<'r, W: Word> Run<'r, W> {
         for (block_ix, (block, &first)) in layout.blocks.iter().zip(&frame.storage.first_line).enumerate() {
             if first != LISTED {
                 unit_of_block[block_ix] = ranges.len() as u32;
-                ranges.push((first, layout.classes[block.class as usize].interior as u32));
+                let class = block.class as usize;
+                ranges.push((first, frame.storage.n_lines_of(class, layout.classes[class].interior) as u32));
             }
         }
         let n_block_units = ranges.len();

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::Purpose;
 use crate::engine::smc::lanes::Shard;
-use crate::engine::smc::resample::{When, resample};
+use crate::engine::smc::resample::{EvenPoints, Scheme, When, resample};
 use crate::engine::smc::word::Word;
 
 /// Entries of a trace, at most.
@@ -87,15 +87,20 @@ impl<W: Word> Run<'_, W> {
     /// A new generation in proportion to the weights, which are 1 afterwards.
     pub(super) fn resample(&mut self) {
         let n_particles = self.lanes.n_particles;
-        self.weights.clear();
-        self.lanes.shards.iter().for_each(|shard| self.weights.extend_from_slice(&shard.weights));
-        self.weights.truncate(n_particles);
         let course = &self.course;
         let mut rng = course.seed.stream(Purpose::Ancestors, course.replicate, 0, course.step);
-        resample(self.path.scheme, &self.weights, self.weight_total, &mut rng, &mut self.ancestors);
+        if self.path.scheme == Scheme::Systematic {
+            let points = EvenPoints::draw(n_particles, self.weight_total, &mut rng);
+            self.lanes.draw_evenly(points, &mut self.weights, &mut self.ancestors);
+        } else {
+            self.weights.clear();
+            self.lanes.shards.iter().for_each(|shard| self.weights.extend_from_slice(&shard.weights));
+            self.weights.truncate(n_particles);
+            resample(self.path.scheme, &self.weights, self.weight_total, &mut rng, &mut self.ancestors);
+            self.lanes.reset_weights();
+        }
         self.lanes.resample(&mut self.ancestors);
         self.log += (self.weight_total / n_particles as f64).ln();
-        self.lanes.reset_weights();
         self.weight_total = n_particles as f64;
         self.result.n_resampled += 1;
         if self.result.resampled_at.len() < TRACE_LENGTH as usize {
@@ -109,7 +114,7 @@ impl<W: Word> Run<'_, W> {
         let n = self.lanes.n_particles;
         let mut by_eve = vec![0.0; self.lanes.shards.len() * self.lanes.lanes];
         let weights = self.lanes.shards.iter().flat_map(|shard| &shard.weights).take(n);
-        for (weight, &eve) in weights.zip(self.lanes.genealogy.eves()) {
+        for (weight, eve) in weights.zip(self.lanes.genealogy.eves()) {
             by_eve[eve as usize] += weight / self.weight_total;
         }
         let same: f64 = by_eve.iter().map(|share| share * share).sum();
