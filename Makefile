@@ -27,7 +27,7 @@ bench: $(VENV)/bin/python
 	$(CARGO) run --release -p polyurn-bench --bin read
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin smc
 
-# What the settings of sequential Monte Carlo are worth: the tables of docs/smc.md, about seven minutes.
+# What the settings of sequential Monte Carlo are worth: the tables of docs/smc.md, about ten minutes.
 bench-trials:
 	$(CARGO) run --release -p polyurn-bench --bin smc_trials
 

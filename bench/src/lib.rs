@@ -39,6 +39,15 @@ pub fn cp_data(sizes: &[u32], n_tokens: u64, rank: u32, a: f64, seed: u64) -> Re
     dataset(tensor.into_iter().map(|(values, n)| (values[1..].to_vec(), n)), sizes)
 }
 
+/// The 3 x 4 matrix of nine tokens that the paper tries small a on.
+///
+/// # Errors
+/// None.
+pub fn paper_matrix() -> Result<Dataset> {
+    let cells = [(0, 0, 2), (0, 1, 1), (0, 2, 1), (1, 2, 1), (1, 3, 2), (2, 2, 1), (2, 3, 1)];
+    dataset(cells.iter().map(|&(i, j, n)| (vec![i, j], n)), &[3, 4])
+}
+
 /// A model bound to data.
 ///
 /// # Errors

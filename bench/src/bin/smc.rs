@@ -10,7 +10,7 @@ use polyurn::engine::exact::Exact;
 use polyurn::engine::smc::{Crew, Estimate, Path, Smc, Wish, log_mean_exp};
 use polyurn::simd::Isa;
 use polyurn::{Result, Seed};
-use polyurn_bench::{Section, bound, cp_data, dataset, mean_and_sd, wanted, with_problem};
+use polyurn_bench::{Section, bound, cp_data, mean_and_sd, paper_matrix, wanted, with_problem};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -310,8 +310,7 @@ fn evidence_per_second() -> Result<()> {
 
 fn sparse() -> Result<()> {
     println!("Sparse regime: the paper's 3x4 matrix (9 tokens); error of ln p(sequence) against exact");
-    let cells = [(0, 0, 2), (0, 1, 1), (0, 2, 1), (1, 2, 1), (1, 3, 2), (2, 2, 1), (2, 3, 1)];
-    let data = dataset(cells.iter().map(|&(i, j, n)| (vec![i, j], n)), &[3, 4])?;
+    let data = paper_matrix()?;
     for a in [1e-5, 1e-4, 1e-3] {
         for rank in 2..=4 {
             with_problem(&format!("k[{rank}] -> i j"), &data, a, |problem| {

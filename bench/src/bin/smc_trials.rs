@@ -6,9 +6,10 @@
 use polyurn::control::Control;
 use polyurn::counts::Dataset;
 use polyurn::engine::Problem;
-use polyurn::engine::smc::{Crew, Order, Path, Scheme, Smc, When, Wish, log_mean_exp};
+use polyurn::engine::exact::Exact;
+use polyurn::engine::smc::{Crew, Order, Pace, Path, Scan, Schedule, Scheme, Smc, When, Wish, log_mean_exp};
 use polyurn::{Result, Seed};
-use polyurn_bench::{Section, cp_data, mean_and_sd, wanted, with_problem};
+use polyurn_bench::{Section, cp_data, mean_and_sd, paper_matrix, wanted, with_problem};
 use std::time::Instant;
 
 /// Runs of a row.
@@ -17,7 +18,7 @@ const RUNS: u64 = 20;
 const SEED: Seed = Seed(1);
 
 fn main() -> Result<()> {
-    let sections: [Section; 9] = [
+    let sections: [Section; 13] = [
         ("moves", moves),
         ("traps", traps),
         ("scan", scan),
@@ -27,6 +28,10 @@ fn main() -> Result<()> {
         ("work", work),
         ("runs", small_runs),
         ("split-merge", split_merge),
+        ("schedules", schedules),
+        ("cooling", cooling),
+        ("sparse", sparse),
+        ("cures", cures),
     ];
     for (name, section) in wanted(sections) {
         println!("# {name}\n");
@@ -313,4 +318,92 @@ fn split_merge() -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// Which tokens are drawn again, and when, on the two cases and on others of the same kinds.
+fn schedules() -> Result<()> {
+    let kinds = [
+        ("round and round", Scan::Cyclic, Pace::Even),
+        ("at random", Scan::Uniform, Pace::Even),
+        ("reshuffled after each round", Scan::Reshuffled, Pace::Even),
+        ("the last ones", Scan::Recent, Pace::Even),
+        ("the first ones", Scan::Old, Pace::Even),
+        ("in proportion to the tokens so far", Scan::Cyclic, Pace::Growing),
+        ("in inverse proportion", Scan::Cyclic, Pace::Shrinking),
+        ("every 50 tokens, 50 times as many", Scan::Cyclic, Pace::Bursts(50)),
+    ];
+    let others = [
+        (Case::new(&[20, 25, 30], 1000, 5, 10.0, 2, 7, 10.0)?, 0.25),
+        (Case::new(&[30, 40], 1000, 4, 20.0, 5, 4, 20.0)?, 1.0),
+        (Case::new(&[50, 60], 1000, 6, 30.0, 6, 6, 30.0)?, 1.0),
+    ];
+    for (case, start) in two_cases()?.into_iter().chain(others) {
+        let heat = case.heat(start);
+        case.each_row(|problem| {
+            for (kind, smc) in [("without heat", warm(100, 39)), ("with heat", hot(100, 20, heat))] {
+                for (name, scan, pace) in kinds {
+                    let path = Path { schedule: Schedule { scan, pace }, ..smc.path.clone() };
+                    row(problem, &format!("{name}, {kind}"), &Smc { path, ..smc.clone() })?;
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Steps of the cooling at small a, where there is much to cool, for the same work.
+fn cooling() -> Result<()> {
+    let case = Case::nmf(0.1)?;
+    let heat = case.heat(0.25);
+    case.each_row(|problem| {
+        for (rejuvenation, n_cooling, particles) in
+            [(35, 5, 100), (30, 10, 100), (20, 20, 100), (10, 30, 100), (20, 60, 50)]
+        {
+            let smc = hot(particles, rejuvenation, heat);
+            let path = Path { n_cooling, ..smc.path };
+            row(problem, &format!("M = {particles}, R = {rejuvenation}, J = {n_cooling}"), &Smc { path, ..smc })?;
+        }
+        Ok(())
+    })
+}
+
+/// The paper's matrix at tiny a: moves of whole groups without heat, and heat.
+fn sparse() -> Result<()> {
+    let data = paper_matrix()?;
+    for (a, rank) in [(1e-5, 2), (1e-5, 4), (1e-3, 3)] {
+        println!("the paper's 3x4 matrix, K = {rank}, a = {a:.0e}");
+        with_problem(&format!("k[{rank}] -> i j"), &data, a, |problem| {
+            let exact = Exact::default().ln_p_sequence(problem, &mut Control::default())?.ln_p_sequence.value();
+            println!("{:<48} {exact:>11.2}", "exact");
+            row(problem, "moves: R = 39, M = 10000", &warm(10_000, 39))?;
+            for n_reallocations in [1, 5, 20] {
+                let smc = warm(10_000, 20);
+                let path = Path { n_reallocations, ..smc.path };
+                row(problem, &format!("--split-merge {n_reallocations}, R = 20, M = 10000"), &Smc { path, ..smc })?;
+            }
+            let heat = 0.25 * f64::from(rank) * 12f64.sqrt() / a;
+            row(problem, "from 1/4 a cell, R = J = 20, M = 10000", &hot(10_000, 20, heat))
+        })?;
+        println!();
+    }
+    Ok(())
+}
+
+/// More of everything against a trap.
+fn cures() -> Result<()> {
+    let case = Case::cp8(TRAP_SEEDS[2], 10.0)?;
+    let heat = case.heat(1.0);
+    case.each_row(|problem| {
+        for (name, particles, rejuvenation, n_cooling) in [
+            ("from 1 a cell, R = J = 20, M = 100", 100, 20, 20),
+            ("five times the cooling steps", 100, 20, 100),
+            ("five times the moves", 100, 100, 20),
+            ("five times the particles", 500, 20, 20),
+        ] {
+            let smc = hot(particles, rejuvenation, heat);
+            row(problem, name, &Smc { path: Path { n_cooling, ..smc.path }, ..smc })?;
+        }
+        Ok(())
+    })
 }

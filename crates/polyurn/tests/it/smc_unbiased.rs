@@ -6,7 +6,7 @@
 use crate::cases::{cases, number};
 use crate::smc_support::{MOVES, SCHEMES, Sample, Subject, WHENS, check_unbiased, path_of};
 use crate::support::{Random, base, settings, tables};
-use polyurn::engine::smc::{Order, Path, Scheme, Smc, When};
+use polyurn::engine::smc::{Order, Pace, Path, Scan, Schedule, Scheme, Smc, When};
 use polyurn::prior::PriorSettings;
 
 const N_RUNS: u64 = 2000;
@@ -301,6 +301,19 @@ fn moves_do_not_depend_on_the_weights() {
     for (seed, order) in [(1, Order::Given), (2, Order::Random)] {
         let path = Path { order, when: When::EssBelow(0.95), ..path_of((12, 1.0, 0, 0)) };
         check_unbiased(&subject, want, &Smc { particles: 5, path, ..Default::default() }, 2 * N_RUNS, seed);
+    }
+}
+
+#[test]
+fn any_schedule_of_moves_is_unbiased() {
+    let data = "i,j,count\n0,1,3\n1,0,2\n1,2,3\n0,0,1\n2,1,1\n";
+    let subject = Subject::new("schedules", "k[3] -> i j", data, settings(1.6));
+    let want = subject.exact();
+    let scans = [Scan::Uniform, Scan::Reshuffled, Scan::Recent, Scan::Old].map(|scan| (scan, Pace::Even));
+    let paces = [Pace::Growing, Pace::Shrinking, Pace::Bursts(3)].map(|pace| (Scan::Cyclic, pace));
+    for (seed, (scan, pace)) in (1..).zip(scans.into_iter().chain(paces)) {
+        let path = Path { schedule: Schedule { scan, pace }, when: When::EssBelow(0.8), ..path_of((3, 1.0, 0, 0)) };
+        check_unbiased(&subject, want, &Smc { particles: 20, path, ..Default::default() }, N_RUNS, seed);
     }
 }
 

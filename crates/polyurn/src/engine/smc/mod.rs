@@ -31,6 +31,7 @@ mod prepared;
 mod reallocate;
 mod resample;
 mod run;
+mod schedule;
 mod speed;
 mod threads;
 mod tune;
@@ -44,6 +45,7 @@ pub use order::Order;
 pub use posterior::{BestParticle, RecordAllocation, RecordPosterior, SmcPosterior, WeightedAllocation};
 pub use resample::{Scheme, When};
 pub use run::{Path, RunResult};
+pub use schedule::{Pace, Scan, Schedule};
 pub use tune::{Crew, Settled, Wish};
 
 pub(super) use layout::Layout;

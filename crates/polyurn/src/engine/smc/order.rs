@@ -56,7 +56,8 @@ fn value(records: &Records, counts: &Counts, record: usize, node: NodeIndex) -> 
     }
 }
 
-fn shuffle(list: &mut [u32], rng: &mut impl Rng) {
+/// Puts a list in a random order.
+pub fn shuffle(list: &mut [u32], rng: &mut impl Rng) {
     for last in (1..list.len()).rev() {
         list.swap(last, draw::below(last as u64 + 1, rng) as usize);
     }

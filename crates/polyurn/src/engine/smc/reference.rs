@@ -228,6 +228,7 @@ impl<'a> Case<'a> {
 const PLAIN: Path = Path {
     order: super::Order::Random,
     rejuvenation: 0,
+    schedule: super::Schedule { scan: super::Scan::Cyclic, pace: super::Pace::Even },
     start_scale: 1.0,
     n_cooling: 0,
     n_reallocations: 0,

@@ -5,6 +5,7 @@ use super::layout::Layout;
 use super::order::Order;
 use super::resample::{Scheme, When};
 use super::run::Path;
+use super::schedule::Schedule;
 use super::speed::Speed;
 use super::{Isa, PilotPlace, Smc};
 use crate::Seed;
@@ -171,6 +172,7 @@ impl Wish {
         let path = Path {
             order: self.order,
             rejuvenation,
+            schedule: Schedule::default(),
             start_scale: heat,
             n_cooling: if heat == 1.0 { 0 } else { n_cooling },
             n_reallocations: self.n_reallocations.unwrap_or(if rejuvenation == 0 { 0 } else { REALLOCATIONS }),

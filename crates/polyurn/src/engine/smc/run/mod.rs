@@ -11,6 +11,7 @@ use super::layout::Layout;
 use super::order::{Order, tokens};
 use super::prepared::{Heat, LISTED};
 use super::resample::{Scheme, When};
+use super::schedule::{Scanner, Schedule};
 use super::threads::awake;
 use super::word::Word;
 use crate::counts::Counts;
@@ -26,6 +27,8 @@ pub struct Path {
     pub order: Order,
     /// Gibbs updates of earlier tokens after each new one.
     pub rejuvenation: u32,
+    /// Which tokens these are, and how they are spread over the run.
+    pub schedule: Schedule,
     /// All pseudo-counts are multiplied by this while tokens come in ..
     pub start_scale: f64,
     /// .. and brought down to the prior's in this many steps of equal ratio, a Gibbs sweep after each but the last.
@@ -45,6 +48,7 @@ impl Default for Path {
         Path {
             order: Order::Random,
             rejuvenation: 0,
+            schedule: Schedule::default(),
             start_scale: 1.0,
             n_cooling: 0,
             n_reallocations: 0,
@@ -198,7 +202,9 @@ impl<'r, W: Word> Run<'r, W> {
         let work_of_token = f64::from(1 + self.path.rejuvenation);
         let work = n_tokens as f64 * (work_of_token + f64::from(n_steps.saturating_sub(1)));
         let mut positions: Vec<u32> = Vec::new();
-        let mut scan = 0;
+        let Course { seed, replicate, .. } = self.course;
+        let Schedule { scan, pace } = self.path.schedule;
+        let mut scanner = Scanner::new(scan, seed.stream(Purpose::Schedule, replicate, 2, 0));
         if self.course.layout.closed_form.value() == f64::NEG_INFINITY {
             return Ok(());
         }
@@ -208,14 +214,11 @@ impl<'r, W: Word> Run<'r, W> {
             // Moves after the last token change nothing any more, unless somebody looks at the particles.
             let is_last = position + 1 == n_tokens && !is_cooled;
             let has_moves = position > 0 && (!is_last || self.course.frame.wants_states);
-            let mut n_moves = if has_moves { self.path.rejuvenation as usize } else { 0 };
-            // Round and round through the tokens that are there: less spread than a random choice (docs/smc.md).
+            let mut n_moves = if has_moves { pace.n_moves(position, n_tokens, self.path.rejuvenation) } else { 0 };
+            scanner.start();
             let mut next_moves = |positions: &mut Vec<u32>| {
                 positions.clear();
-                for _ in 0..n_moves.min(TOKENS_AT_ONCE) {
-                    scan = if scan + 1 < position { scan + 1 } else { 0 };
-                    positions.push(scan as u32);
-                }
+                positions.extend((0..n_moves.min(TOKENS_AT_ONCE)).map(|_| scanner.next(position)));
                 n_moves -= positions.len();
             };
             next_moves(&mut positions);
