@@ -34,7 +34,6 @@ impl<W: Word> Job for Weigh<'_, W> {
         for (row, state) in self.states.enumerate() {
             let (before, rest) = self.theta.split_at_mut(row * lanes);
             let out = &mut rest[..lanes];
-            let adds = terms.adds(state);
             let state = State { counts, terms, state, high_words };
             match (terms.n_cells, &powers[terms.n_cells..]) {
                 (1, []) => state.product::<1, 0>(out),
@@ -46,17 +45,7 @@ impl<W: Word> Job for Weigh<'_, W> {
                 (3, [2]) => state.product::<3, 2>(out),
                 _ => {
                     out.fill(1.0);
-                    for (term, &add) in adds.iter().enumerate() {
-                        let counters = terms.counters(counts, lanes, state.state, term);
-                        for ((out, held), high) in out.iter_mut().zip(counters.low).zip(counters.high) {
-                            let factor = add + held.real_with(*high);
-                            let mut power = factor;
-                            for _ in 1..powers[term] {
-                                power *= factor;
-                            }
-                            *out = if term < terms.n_cells { *out * power } else { *out / power };
-                        }
-                    }
+                    (0..powers.len()).for_each(|term| state.take_in(term, out));
                 }
             }
             if self.is_running_sum && row > 0 {
@@ -141,6 +130,45 @@ impl<W: Word> State<'_, W> {
                 weight /= if D == 2 { factor * factor } else { factor };
             }
             out[lane] = weight;
+        }
+    }
+}
+
+impl<W: Word> State<'_, W> {
+    /// Multiplies one term of many into the weight, or divides by it. A power that the compiler knows keeps the loop one of
+    /// vectors.
+    #[inline(always)]
+    fn take_in(&self, term: usize, out: &mut [f64]) {
+        let has_high = self.terms.highs[term] != 0;
+        match (self.terms.powers[term], has_high) {
+            (1, false) => self.take_in_power::<1, false>(term, out),
+            (2, false) => self.take_in_power::<2, false>(term, out),
+            (3, false) => self.take_in_power::<3, false>(term, out),
+            (4, false) => self.take_in_power::<4, false>(term, out),
+            (1, true) => self.take_in_power::<1, true>(term, out),
+            (2, true) => self.take_in_power::<2, true>(term, out),
+            (3, true) => self.take_in_power::<3, true>(term, out),
+            (4, true) => self.take_in_power::<4, true>(term, out),
+            _ => self.take_in_power::<0, true>(term, out),
+        }
+    }
+
+    /// The same for a power, where 0 means any.
+    #[inline(always)]
+    fn take_in_power<const POWER: u32, const HAS_HIGH: bool>(&self, term: usize, out: &mut [f64]) {
+        let lanes = out.len();
+        let add = self.terms.adds(self.state)[term];
+        let power = if POWER == 0 { self.terms.powers[term] } else { POWER };
+        let Counters { low, high } = self.terms.counters(self.counts, lanes, self.state, term);
+        let (low, high) = (&low[..lanes], &high[..lanes]);
+        let is_cell = term < self.terms.n_cells;
+        for lane in 0..lanes {
+            let factor = add + real::<W, HAS_HIGH>(low, high, lane);
+            let mut raised = factor;
+            for _ in 1..power {
+                raised *= factor;
+            }
+            out[lane] = if is_cell { out[lane] * raised } else { out[lane] / raised };
         }
     }
 }
