@@ -1,6 +1,8 @@
 //! `polyurn fit --method svb`: tables from a stream, which is read in batches and never held.
 
-use super::fit::{Fit, Found, Intensity, refuse_hidden};
+use super::fit::refuse_hidden;
+use super::fit_found::{Found, Intensity};
+use super::fit_shown::Fit;
 use crate::args::{FitArgs, KernelArg, StreamArgs};
 use crate::load::{load_model, parse_seen};
 use crate::output::{Failure, Output};

@@ -5,6 +5,8 @@ mod curve;
 pub mod demo;
 pub mod enumerate;
 pub mod fit;
+mod fit_found;
+mod fit_shown;
 mod fit_stream;
 pub mod info;
 pub mod score;

@@ -1,0 +1,321 @@
+//! Shows the result of `polyurn fit`, to programs and to people.
+
+use super::fit_found::{Found, Intensity};
+use super::score::warnings_json;
+use crate::decomposition::Report as Decomposed;
+use crate::output::{Output, number};
+use crate::sweeps::{add_climbs, climbs_text};
+use crate::text::{columns, show_error, show_estimate, show_ln, show_short};
+use polyurn::Warning;
+use polyurn::counts::Labels;
+use polyurn::engine::smc::{RecordPosterior, SmcPosterior};
+use polyurn::engine::{Problem, TableMeans};
+use polyurn::evidence::Evidence;
+use polyurn::graph::NodeIndex;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// Rows of a table that are shown to people.
+const SHOWN_ROWS: usize = 12;
+/// Records whose hidden values are shown to people, and likeliest values of each node.
+const SHOWN_RECORDS: usize = 20;
+const SHOWN_VALUES: usize = 3;
+/// Cells of a row that are shown to people.
+const SHOWN_CELLS: usize = 8;
+
+/// A fit, to be shown.
+pub struct Fit<'p, 'a> {
+    pub problem: &'p Problem<'a>,
+    pub found: Found,
+    pub decomposition: Option<Decomposed>,
+    pub shows_hidden: bool,
+    pub seconds: f64,
+    pub warnings: Vec<Warning>,
+}
+
+impl Fit<'_, '_> {
+    fn labels(&self, node: NodeIndex) -> &Labels {
+        &self.problem.counts.labels[node.ix()]
+    }
+
+    /// All that was found.
+    pub fn json(&self, output: &Output) -> Value {
+        let part = |f: fn(&Evidence) -> f64| self.found.evidence.as_ref().map_or(Value::Null, |parts| number(f(parts)));
+        let (log_marginal, bound) = match self.found.method {
+            "exact" => (number(self.found.objective), json!("exact")),
+            "smc" => (number(self.found.objective), json!("estimate")),
+            "vb" => (number(self.found.objective), json!("lower")),
+            _ => (Value::Null, Value::Null),
+        };
+        let mut object = json!({
+            "method": self.found.method,
+            "objective": number(self.found.objective),
+            "objective_trace": [number(self.found.objective)],
+            "log_marginal": log_marginal,
+            "log_p_total": part(|parts| parts.log_p_total),
+            "log_arrangements": part(|parts| parts.log_arrangements),
+            "log_p_sequence": part(|parts| parts.log_p_sequence),
+            "bound": bound,
+            "log_likelihood": self.found.ln_likelihood.map(number),
+            "std_error": null,
+            "kl_divergence": self.found.divergence.map(number),
+            "deviance": self.found.divergence.map(|divergence| number(2.0 * divergence)),
+            "iterations": null,
+            "converged": true,
+            "posterior": { "d_ep": self.found.d_ep, "table_sum_of_squares": self.squares_json() },
+            "states": self.found.n_states,
+            "intensity": self.found.intensity.json(),
+            "tables": self.found.tables.iter().map(|table| self.table_json(table)).collect::<Vec<_>>(),
+            "seed": output.seed(),
+            "seconds": self.seconds,
+            "tokens": self.problem.counts.n_tokens,
+            "records": self.problem.counts.n_records(),
+            "warnings": warnings_json(&self.warnings),
+            "version": polyurn::VERSION,
+        });
+        if let Some((climbs, constant)) = &self.found.climbs {
+            add_climbs(climbs, *constant, &mut object);
+            object["objective_trace"] = climbs.trace.iter().map(|value| number(value + constant)).collect();
+        }
+        if let Some(stream) = &self.found.stream {
+            stream.add_to(&mut object);
+        }
+        if let Some(n_unknown) = self.found.n_unknown {
+            object["unknown_tokens"] = json!(n_unknown);
+        }
+        if let Some(decomposition) = &self.decomposition {
+            object["decomposition"] = decomposition.json.clone();
+        }
+        if let Some((report, posterior)) = &self.found.particles {
+            report.add_to(&mut object);
+            object["std_error"] = json!(posterior.estimate.std_error);
+            object["from_run"] = json!(posterior.from_run);
+            let best = &posterior.best;
+            object["best"] =
+                json!({ "run": best.run, "log_joint": number(best.log_joint), "ln_pi": number(best.ln_pi) });
+            if self.shows_hidden {
+                object["best"]["hidden"] = self.best_json(posterior);
+                object["hidden"] = self.hidden_json(posterior);
+            }
+        }
+        object
+    }
+
+    /// Sums of squares, each under the name of its table.
+    fn squares_json(&self) -> Option<Map<String, Value>> {
+        let model = self.problem.model;
+        let named = self.found.squares.as_ref()?.iter().zip(model.tables());
+        Some(named.map(|(&sum, table)| (model.node(table.members[0]).name.clone(), sum.into())).collect())
+    }
+
+    fn table_json(&self, table: &TableMeans) -> Value {
+        let model = self.problem.model;
+        let members = &model.tables()[table.table.ix()].members;
+        let parents = &model.node(members[0]).parents;
+        let rows: Vec<Value> = table
+            .rows
+            .iter()
+            .map(|row| {
+                let mut given = Map::new();
+                for (&parent, &value) in parents.iter().zip(&row.parents) {
+                    given.insert(model.node(parent).name.clone(), json!(self.labels(parent).name(value)));
+                }
+                let labels = self.labels(members[0]);
+                json!({
+                    "given": given,
+                    "values": row.cells.iter().map(|cell| labels.name(cell.child)).collect::<Vec<_>>(),
+                    "mean": row.cells.iter().map(|cell| cell.mean).collect::<Vec<_>>(),
+                    "sd": row.cells.iter().map(|cell| cell.sd).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        json!({
+            "node": model.node(members[0]).name,
+            "tied": members[1..].iter().map(|&node| &model.node(node).name).collect::<Vec<_>>(),
+            "rows": rows,
+        })
+    }
+
+    /// The seen values of a record, by node.
+    fn record_json(&self, block: u32, record: u32) -> Map<String, Value> {
+        let block = &self.problem.counts.blocks[block as usize];
+        let seen = block.seen.iter().zip(&block.values);
+        let named = seen.map(|(&node, column)| {
+            let node = NodeIndex(node);
+            let value = self.labels(node).name(column[record as usize]);
+            (self.problem.model.node(node).name.clone(), json!(value))
+        });
+        named.collect()
+    }
+
+    fn hidden_json(&self, posterior: &SmcPosterior) -> Value {
+        let of_record = |record: &RecordPosterior| {
+            let nodes = record
+                .nodes
+                .iter()
+                .map(|(node, probabilities)| (self.problem.model.node(*node).name.clone(), json!(probabilities)));
+            json!({
+                "record": self.record_json(record.block, record.record),
+                "count": self.problem.counts.blocks[record.block as usize].counts[record.record as usize],
+                "hidden": nodes.collect::<Map<String, Value>>(),
+            })
+        };
+        posterior.hidden.iter().map(of_record).collect()
+    }
+
+    fn best_json(&self, posterior: &SmcPosterior) -> Value {
+        let nodes: HashMap<(u32, u32), Vec<String>> = posterior
+            .hidden
+            .iter()
+            .map(|record| {
+                let names = record.nodes.iter().map(|(node, _)| self.problem.model.node(*node).name.clone());
+                ((record.block, record.record), names.collect())
+            })
+            .collect();
+        let listed = posterior.best.hidden.iter().filter_map(|allocation| {
+            let names = nodes.get(&(allocation.block, allocation.record))?;
+            let groups: Vec<Value> = allocation
+                .groups
+                .iter()
+                .map(|(values, count)| {
+                    let values: Map<String, Value> =
+                        names.iter().cloned().zip(values.iter().map(|&value| json!(value))).collect();
+                    json!({ "hidden": values, "count": count })
+                })
+                .collect();
+            let record = self.record_json(allocation.block, allocation.record);
+            Some(json!({ "record": record, "allocation": groups }))
+        });
+        listed.collect()
+    }
+
+    /// The same for people.
+    pub fn text(&self) -> String {
+        let error = self.found.particles.as_ref().and_then(|(_, posterior)| posterior.estimate.std_error);
+        let shown = match self.found.stream {
+            // Most digits of a noisy number say nothing.
+            Some(_) => format!("{:.0}", self.found.objective),
+            None => format!("{} {}", show_estimate(self.found.objective, error), show_error(error)),
+        };
+        let mut text = format!("{:<31}{}\n", self.found.objective_name(), shown.trim_end());
+        let mut line = |name: &str, value: &str| text += &format!("{name:<31}{value}\n");
+        if let Some((climbs, _)) = &self.found.climbs {
+            line("sweeps", &climbs_text(climbs));
+        } else if let Some(stream) = &self.found.stream {
+            line("", &stream.caution());
+            line("stream", &stream.text());
+        } else {
+            let d_ep =
+                self.found.d_ep.map_or_else(|| "not known (some records leave nodes out)".to_owned(), show_short);
+            line("effective parameters (d_EP)", &d_ep);
+        }
+        if let Some(divergence) = self.found.divergence {
+            line("KL divergence from the data", &show_short(divergence));
+        }
+        if let Some(n_unknown) = self.found.n_unknown {
+            line("tokens in unknown cells", &show_short(n_unknown));
+        }
+        line("intensity", &self.found.intensity.text());
+        if let Some((report, posterior)) = &self.found.particles {
+            text += &format!("particles                      {}\n", report.text(31));
+            text += &format!(
+                "best allocation                ln pi(S) {} in run {}\n",
+                show_ln(posterior.best.ln_pi),
+                posterior.best.run
+            );
+            if let Some(run) = posterior.from_run {
+                text += &format!("labelled quantities            from run {run}\n");
+            }
+        }
+        self.found.tables.iter().for_each(|table| text += &self.table_text(table));
+        if let (true, Some((_, posterior))) = (self.shows_hidden, &self.found.particles) {
+            text += &self.hidden_text(posterior);
+        }
+        if let Some(decomposition) = &self.decomposition {
+            text += &decomposition.text;
+        }
+        text
+    }
+
+    /// The first rows of a table, and the largest cells of each.
+    fn table_text(&self, table: &TableMeans) -> String {
+        let model = self.problem.model;
+        let members = &model.tables()[table.table.ix()].members;
+        let names: Vec<&str> = members.iter().map(|&node| model.node(node).name.as_str()).collect();
+        let parents = &model.node(members[0]).parents;
+        let given: Vec<&str> = parents.iter().map(|&node| model.node(node).name.as_str()).collect();
+        let title = if given.is_empty() {
+            names.join(", ")
+        } else {
+            format!("{} given {}", names.join(", "), given.join(", "))
+        };
+        let is_point = matches!(self.found.intensity, Intensity::Point(_));
+        let mut text = format!("\n{title}: {}\n", if is_point { "probability" } else { "posterior mean (sd)" });
+        let mut lines: Vec<Vec<String>> = Vec::new();
+        for row in table.rows.iter().take(SHOWN_ROWS) {
+            let key: Vec<String> = parents
+                .iter()
+                .zip(&row.parents)
+                .map(|(&parent, &value)| format!("{}={}", model.node(parent).name, self.labels(parent).name(value)))
+                .collect();
+            let mut line = vec![format!("  {}", key.join(" "))];
+            let mut cells: Vec<_> = row.cells.iter().collect();
+            if cells.len() > SHOWN_CELLS {
+                cells.sort_by(|x, y| y.mean.total_cmp(&x.mean));
+                cells.truncate(SHOWN_CELLS);
+            }
+            line.extend(cells.iter().map(|cell| {
+                let name = self.labels(members[0]).name(cell.child);
+                let sd = if is_point { String::new() } else { format!(" ({:.3})", cell.sd) };
+                format!("{name} {:.3}{sd}", cell.mean)
+            }));
+            lines.push(line);
+        }
+        text += &columns(&lines);
+        if table.rows.len() > SHOWN_ROWS {
+            text += &format!("  and {} more rows (see --json)\n", table.rows.len() - SHOWN_ROWS);
+        }
+        if table.rows.iter().any(|row| row.cells.len() > SHOWN_CELLS) {
+            text += &format!("  the {SHOWN_CELLS} largest of each row (see --json for all)\n");
+        }
+        if (table.rows.len() as f64) < model.tables()[table.table.ix()].n_rows() {
+            text += "  rows that no token can be in are as in the prior\n";
+        }
+        text
+    }
+
+    /// The likeliest hidden values of the first records.
+    fn hidden_text(&self, posterior: &SmcPosterior) -> String {
+        let mut text = "\nhidden values of each record: probability\n".to_owned();
+        let mut lines: Vec<Vec<String>> = Vec::new();
+        for record in posterior.hidden.iter().take(SHOWN_RECORDS) {
+            let block = &self.problem.counts.blocks[record.block as usize];
+            let key: Vec<String> = block
+                .seen
+                .iter()
+                .zip(&block.values)
+                .map(|(&node, column)| {
+                    let node = NodeIndex(node);
+                    let name = &self.problem.model.node(node).name;
+                    format!("{name}={}", self.labels(node).name(column[record.record as usize]))
+                })
+                .collect();
+            let mut line = vec![format!("  {}", key.join(" "))];
+            for (node, probabilities) in &record.nodes {
+                let mut values: Vec<(u32, f64)> = (0..).zip(probabilities.iter().copied()).collect();
+                values.sort_by(|x, y| y.1.total_cmp(&x.1));
+                values.truncate(SHOWN_VALUES);
+                let name = &self.problem.model.node(*node).name;
+                line.extend(
+                    values.iter().map(|&(value, p)| format!("{name}={} {p:.3}", self.labels(*node).name(value))),
+                );
+            }
+            lines.push(line);
+        }
+        text += &columns(&lines);
+        if posterior.hidden.len() > SHOWN_RECORDS {
+            text += &format!("  and {} more records (see --json)\n", posterior.hidden.len() - SHOWN_RECORDS);
+        }
+        text
+    }
+}
