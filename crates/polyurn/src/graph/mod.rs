@@ -12,6 +12,7 @@ mod model;
 mod names;
 mod parse;
 mod preset;
+mod preset_call;
 mod spec;
 mod statement;
 mod triangulate;

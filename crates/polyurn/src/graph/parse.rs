@@ -17,7 +17,8 @@
 use super::contraction::{self, Contraction};
 use super::lexer::Join;
 use super::names::{MAX_LISTED, listed, shown};
-use super::preset::{self, Preset};
+use super::preset::Preset;
+use super::preset_call;
 use super::spec::{ModelSpec, NodeSpec, Size};
 use super::statement::{Named, Statement, parse_statements};
 use crate::error::{Error, Result};
@@ -49,7 +50,7 @@ impl ModelSource {
         if let Some(header) = contraction::header_start(text, start) {
             return Contraction::parse(text, header).map(ModelSource::Contraction);
         }
-        if preset::is_call(text) {
+        if preset_call::is_call(text) {
             return Preset::parse(text).map(ModelSource::Preset);
         }
         let mut builder = GraphBuilder::new(text);

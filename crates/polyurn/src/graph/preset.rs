@@ -6,7 +6,6 @@
 //! for all of them.
 
 use super::expansion::{Expansion, numbered};
-use super::lexer::{parse_sizes, trimmed};
 use super::names::{first_repeated, listed, shown};
 use super::parse::MAX_EDGES;
 use super::spec::{ModelSpec, Size};
@@ -22,11 +21,11 @@ pub struct PresetEntry {
     pub arguments: &'static str,
     /// The columns it takes, and the graph it stands for, in words.
     pub expansion: &'static str,
-    family: Family,
+    pub(super) family: Family,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Family {
+pub(super) enum Family {
     Lda,
     Nmf,
     Cp,
@@ -51,7 +50,7 @@ enum Columns {
 
 /// The arguments a preset takes.
 #[derive(PartialEq, Eq)]
-enum Arity {
+pub(super) enum Arity {
     None,
     OneSize,
     OneSizeMaybeTied,
@@ -70,7 +69,7 @@ impl Family {
         }
     }
 
-    fn arity(self) -> Arity {
+    pub(super) fn arity(self) -> Arity {
         match self {
             Family::Lda | Family::Nmf | Family::Cp | Family::Scpf | Family::Symmetric => Arity::OneSize,
             Family::Mmsb | Family::Hmm => Arity::OneSizeMaybeTied,
@@ -144,85 +143,17 @@ pub(super) struct Argument {
 /// A preset as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preset {
-    entry: &'static PresetEntry,
+    pub(super) entry: &'static PresetEntry,
     pub(super) arguments: Vec<Argument>,
     pub(super) is_tied: bool,
     pub(super) text: String,
     pub(super) span: Range<usize>,
 }
 
-/// True when the text is to be read as a preset: a word and `(`, or `independent` or `complete` alone.
-pub(super) fn is_call(text: &str) -> bool {
-    let rest = text.trim_start();
-    let word = &rest[..word_end(rest)];
-    let after = rest[word.len()..].trim_start();
-    !word.is_empty() && (after.starts_with('(') || after.is_empty() && matches!(word, "independent" | "complete"))
-}
-
-fn word_end(text: &str) -> usize {
-    text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))).unwrap_or(text.len())
-}
-
 impl Preset {
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.entry.name
-    }
-
-    /// Reads a text for which [`is_call`] holds.
-    pub(super) fn parse(text: &str) -> Result<Self> {
-        let span = trimmed(text, 0..text.len());
-        let word = span.start..span.start + word_end(&text[span.clone()]);
-        let entry = find_entry(text, word.clone())?;
-        let (parts, span) = split_arguments(text, word.end..span.end)?;
-        let call = Preset { entry, arguments: vec![], is_tied: false, text: text.to_owned(), span: word.start..span };
-        match entry.family.arity() {
-            Arity::None => call.without_arguments(&parts),
-            Arity::OneSize => call.with_one_size(&parts),
-            Arity::OneSizeMaybeTied => match parts.split_last() {
-                Some((last, sizes)) if &text[last.clone()] == "tied" => {
-                    Preset { is_tied: true, ..call }.with_one_size(sizes)
-                }
-                _ => call.with_one_size(&parts),
-            },
-            Arity::Sizes => call.with_sizes(&parts),
-        }
-    }
-
-    fn without_arguments(self, parts: &[Range<usize>]) -> Result<Self> {
-        match parts.first() {
-            None => Ok(self),
-            Some(part) => Err(self.error(format!("`{}` takes no arguments", self.entry.name), part.clone())),
-        }
-    }
-
-    fn with_one_size(self, parts: &[Range<usize>]) -> Result<Self> {
-        let Some(second) = parts.get(1) else { return self.with_sizes(parts) };
-        let name = self.entry.name;
-        let is_size = |part: &Range<usize>| self.text[part.clone()].starts_with(|c: char| c.is_ascii_digit());
-        let message = if parts.iter().all(is_size) {
-            let sizes: Vec<&str> = parts.iter().take(5).map(|part| &self.text[part.clone()]).collect();
-            format!("`{name}` takes one size; to choose from several sizes write `{name}([{}])`", sizes.join(","))
-        } else if self.entry.family.arity() == Arity::OneSizeMaybeTied {
-            let found = shown(&self.text[second.clone()]);
-            format!("`{name}` takes one size and then at most `tied`, found {found}; write `{name}(4,tied)`")
-        } else {
-            format!("`{name}` takes one size, found {}; write `{name}(4)`", shown(&self.text[second.clone()]))
-        };
-        Err(self.error(message, second.clone()))
-    }
-
-    fn with_sizes(mut self, parts: &[Range<usize>]) -> Result<Self> {
-        let name = self.entry.name;
-        if parts.is_empty() {
-            let message = format!("`{name}` needs a size; write `{name}{}`", example_arguments(self.entry.family));
-            return Err(self.error(message, self.span.clone()));
-        }
-        for part in parts {
-            let size = parse_argument(&self.text, part.clone(), &self.span)?;
-            self.arguments.push(Argument { size, span: part.clone() });
-        }
-        Ok(self)
     }
 
     /// The graph with these columns as seen nodes; without columns, those presets that take a fixed number of columns
@@ -301,7 +232,7 @@ impl Preset {
         Ok(())
     }
 
-    fn error(&self, message: String, span: Range<usize>) -> Error {
+    pub(super) fn error(&self, message: String, span: Range<usize>) -> Error {
         Error::model_at(message, &self.text, span)
     }
 
@@ -316,103 +247,6 @@ fn describe_columns(columns: &[String]) -> String {
         [column] => format!("is 1: {}", shown(column)),
         _ => format!("are {}: {}", columns.len(), listed(columns.iter().map(String::as_str))),
     }
-}
-
-fn example_arguments(family: Family) -> &'static str {
-    if family.arity() == Arity::Sizes { "(2,3)" } else { "(4)" }
-}
-
-fn find_entry(text: &str, word: Range<usize>) -> Result<&'static PresetEntry> {
-    let name = &text[word.clone()];
-    if let Some(entry) = CATALOGUE.iter().find(|entry| entry.name == name) {
-        return Ok(entry);
-    }
-    let names = CATALOGUE.map(|entry| entry.name).join(", ");
-    let message = match nearest(name) {
-        Some(entry) => {
-            format!("unknown preset {}; did you mean `{}`? The presets are {names}", shown(name), entry.name)
-        }
-        None => format!("unknown preset {}; the presets are {names}; a node's size is written `name[4]`", shown(name)),
-    };
-    Err(Error::model_at(message, text, word))
-}
-
-/// The preset whose name is at most two changes away, and less than half of the word.
-fn nearest(word: &str) -> Option<&'static PresetEntry> {
-    let word: Vec<char> = word.chars().take(32).flat_map(char::to_lowercase).collect();
-    let distance = |entry: &PresetEntry| edit_distance(&word, &entry.name.chars().collect::<Vec<_>>());
-    let (entry, n_changes) = CATALOGUE.iter().map(|entry| (entry, distance(entry))).min_by_key(|&(_, n)| n)?;
-    (n_changes <= 2 && 2 * n_changes < word.len()).then_some(entry)
-}
-
-/// Number of letters to insert, delete or replace (Levenshtein).
-fn edit_distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (ix, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = ix + 1;
-        for (at, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[at + 1];
-            row[at + 1] = replaced.min(row[at] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
-/// The arguments between the brackets of `after`, the text behind the preset's name, and where the call ends.
-fn split_arguments(text: &str, after: Range<usize>) -> Result<(Vec<Range<usize>>, usize)> {
-    let after = trimmed(text, after);
-    if after.is_empty() {
-        return Ok((Vec::new(), after.start));
-    }
-    let open = after.start;
-    let Some(close) = text[after.clone()].find(')').map(|offset| open + offset) else {
-        return Err(Error::model_at("this `(` is not closed; write a preset as `lda(20)`", text, open..open + 1));
-    };
-    let rest = trimmed(text, close + 1..after.end);
-    if !rest.is_empty() {
-        let message = "a preset must be the whole text; drop what follows it, or write the graph out";
-        return Err(Error::model_at(message, text, rest));
-    }
-    Ok((split_commas(text, open + 1..close), close + 1))
-}
-
-/// Splits at the commas outside square brackets; nothing but blanks has no parts.
-fn split_commas(text: &str, inside: Range<usize>) -> Vec<Range<usize>> {
-    if text[inside.clone()].trim().is_empty() {
-        return Vec::new();
-    }
-    let mut parts = Vec::new();
-    let mut start = inside.start;
-    let mut is_bracketed = false;
-    for (offset, c) in text[inside.clone()].char_indices() {
-        match c {
-            '[' => is_bracketed = true,
-            ']' => is_bracketed = false,
-            ',' if !is_bracketed => {
-                parts.push(trimmed(text, start..inside.start + offset));
-                start = inside.start + offset + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(trimmed(text, start..inside.end));
-    parts
-}
-
-/// A size, a range, or sizes in square brackets.
-fn parse_argument(text: &str, part: Range<usize>, call: &Range<usize>) -> Result<Size> {
-    let whole = if part.is_empty() { call.clone() } else { part.clone() };
-    let inside = match text[part.clone()].strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
-        None => part,
-        Some(Some(_)) => part.start + 1..part.end - 1,
-        Some(None) => {
-            let span = part.start..part.start + 1;
-            return Err(Error::model_at("this `[` is not closed; write a list as `[2,4,8]`", text, span));
-        }
-    };
-    parse_sizes(text, inside, whole)
 }
 
 #[cfg(test)]
@@ -571,36 +405,6 @@ mod tests {
             }
             other => panic!("{text}: expected a model error, got {other:?}"),
         }
-    }
-
-    #[test]
-    fn unknown_presets_list_the_known_ones() {
-        refuses("foo(3)", 2, "unknown preset `foo`; the presets are lda, nmf, cp,", "foo");
-        refuses("LDA(3)", 2, "did you mean `lda`?", "LDA");
-        refuses("tensor_train(3)", 2, "did you mean `tensor-train`?", "tensor_train");
-        refuses("pachinco(3,4)", 2, "did you mean `pachinko`?", "pachinco");
-        refuses("topic(20) -> word", 2, "written `name[4]`", "topic");
-    }
-
-    #[test]
-    fn wrong_arguments_are_explained() {
-        refuses("lda()", 2, "`lda` needs a size; write `lda(4)`", "lda()");
-        refuses("tucker( )", 2, "needs a size", "tucker( )");
-        refuses("mmsb(tied)", 3, "needs a size", "mmsb(tied)");
-        refuses("lda(2,4)", 2, "to choose from several sizes write `lda([2,4])`", "4");
-        refuses("lda(2,tied)", 2, "takes one size, found `tied`", "tied");
-        refuses("mmsb(2,tide)", 3, "at most `tied`, found `tide`", "tide");
-        refuses("mmsb(tied,2)", 3, "write `mmsb(4,tied)`", "2");
-        refuses("hmm(2,3,tied)", 3, "`hmm` takes one size", "3");
-        refuses("lda(K)", 2, "`K` is not a size", "K");
-        refuses("lda(0)", 2, "at least 1", "0");
-        refuses("tucker(2,,3)", 3, "the size is missing", "tucker(2,,3)");
-        refuses("lda([2,4)", 2, "this `[` is not closed", "[");
-        refuses("lda(3", 2, "this `(` is not closed", "(");
-        refuses("lda(3) -> b", 2, "must be the whole text", "-> b");
-        refuses("lda(3))", 2, "must be the whole text", ")");
-        refuses("independent(3)", 2, "takes no arguments", "3");
-        refuses("lda(1..4000000000)", 2, "more than 10000 sizes", "1..4000000000");
     }
 
     #[test]
