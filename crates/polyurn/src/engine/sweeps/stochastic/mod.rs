@@ -5,12 +5,15 @@
 //! Rows that belong to a value of a seen root node, such as the topics of a document, are not scaled: they are fitted
 //! within the batch that shows them, and what earlier batches showed of the same value is kept.
 
-use super::arrangement::Arrangement;
-use super::dirichlet::{add_rows, expected_logs, expected_logs_of};
+mod batch;
+mod bound;
+mod local;
+
+pub use local::Returned;
+
+use super::dirichlet::{expected_logs, expected_logs_of};
 use super::layout::Layout;
-use super::messages::Weights;
-use super::numbers::Numbers;
-use super::pass::{Tally, Wanted, Work, expect};
+use super::pass::{Tally, Work};
 use super::start::{self, Spread, StartTables};
 use super::stream_tables::StreamTable;
 use crate::Seed;
@@ -18,13 +21,14 @@ use crate::control::Control;
 use crate::counts::Counts;
 use crate::engine::Problem;
 use crate::engine::replicates::pool;
-use crate::engine::tables::{CountsOfRows, RowCounts, TableMeans};
+use crate::engine::tables::{CountsOfRows, TableMeans};
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex, TableIndex, why_not_local};
-use crate::math::special;
-use crate::prior::{Prior, PseudoCount, PseudoCounts};
+use crate::prior::{Prior, PseudoCounts};
 use crate::simd::Isa;
+use batch::Batch;
 use hashbrown::HashMap;
+use local::{ByValue, LocalTokens, tokens_by_value};
 use std::collections::BTreeMap;
 
 /// Settings of stochastic variational Bayes.
@@ -164,44 +168,6 @@ enum Counted {
     Root(NodeIndex),
 }
 
-/// Tokens of the values of a local node.
-#[derive(Debug, Default)]
-struct LocalTokens {
-    of_value: Vec<u64>,
-    total: u64,
-    /// Values that came back in a later batch of the first pass.
-    n_returned: u64,
-    n_values: u64,
-}
-
-impl LocalTokens {
-    fn of(&self, value: u32) -> u64 {
-        self.of_value.get(value as usize).copied().unwrap_or(0)
-    }
-
-    fn add(&mut self, value: u32, count: u64) {
-        if self.of_value.len() <= value as usize {
-            self.of_value.resize(value as usize + 1, 0);
-        }
-        let before = self.of_value[value as usize];
-        self.n_values += u64::from(before == 0);
-        self.n_returned += u64::from(before > 0);
-        self.of_value[value as usize] += count;
-        self.total += count;
-    }
-}
-
-/// Local values that came back in a later batch, for a warning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Returned {
-    /// The local node.
-    pub node: NodeIndex,
-    /// How often a value came back.
-    pub n_returned: u64,
-    /// How many values there were.
-    pub n_values: u64,
-}
-
 /// Tables under way.
 #[derive(Debug)]
 pub struct Learner<'m> {
@@ -219,39 +185,6 @@ pub struct Learner<'m> {
     is_first_pass: bool,
 }
 
-/// A batch in work: its cells, and counts, logarithms and weights of those.
-struct Batch {
-    layout: Layout,
-    arrangements: Vec<Arrangement>,
-    counts: Numbers,
-    rows: Vec<f64>,
-    logs: Vec<f64>,
-    weights: Numbers,
-    row_psi: Vec<f64>,
-    /// Expected counts of this batch alone, and their sums over rows.
-    expected: Numbers,
-    expected_rows: Vec<f64>,
-    /// Tokens of each value of each local node.
-    local_tokens: HashMap<NodeIndex, BTreeMap<u32, u64>>,
-}
-
-impl Batch {
-    /// One expectation.
-    fn expect(&mut self, isa: Isa, work: &mut Work) -> Tally {
-        let weights = Weights { values: &self.weights, logs: Some(&self.logs) };
-        let wanted = Wanted { logs: true, intensity: 0.0 };
-        self.expected.fill(0.0);
-        let tally = expect(&self.layout, &self.arrangements, weights, wanted, isa, work, &mut self.expected);
-        if let Some(fixed) = &self.layout.fixed {
-            self.expected.iter_mut().zip(fixed).for_each(|(count, fixed)| *count += fixed);
-        }
-        for table in &self.layout.tables {
-            add_rows(table, &self.expected, &mut self.expected_rows);
-        }
-        tally
-    }
-}
-
 impl<'m> Learner<'m> {
     /// Steps so far.
     pub fn n_steps(&self) -> u64 {
@@ -265,12 +198,7 @@ impl<'m> Learner<'m> {
 
     /// How often values of local nodes came back in a later batch of the first pass.
     pub fn returned(&self) -> Vec<Returned> {
-        let of_node = |(node, tokens): &(NodeIndex, LocalTokens)| Returned {
-            node: *node,
-            n_returned: tokens.n_returned,
-            n_values: tokens.n_values,
-        };
-        self.local.iter().map(of_node).collect()
+        self.local.iter().map(|(node, tokens)| tokens.returned(*node)).collect()
     }
 
     /// Numbers that the tables have room for: what memory follows beside one batch.
@@ -279,8 +207,8 @@ impl<'m> Learner<'m> {
             Counted::Table(table) => table.capacity(),
             Counted::Root(_) => 0,
         };
-        let of_local = |(_, tokens): &(_, LocalTokens)| tokens.of_value.capacity();
-        self.tables.iter().map(of_table).sum::<usize>() + self.local.iter().map(of_local).sum::<usize>()
+        let of_local = self.local.iter().map(|(_, tokens)| tokens.capacity());
+        self.tables.iter().map(of_table).sum::<usize>() + of_local.sum::<usize>()
     }
 
     /// Says that the stream starts again: local rows are replaced from now on, not added to.
@@ -377,28 +305,10 @@ impl<'m> Learner<'m> {
         }
         let mut local_tokens = HashMap::new();
         for (node, _) in &self.local {
-            local_tokens.insert(*node, self.tokens_by_value(problem.counts, *node)?);
+            local_tokens.insert(*node, tokens_by_value(self.model, problem.counts, *node)?);
         }
         let (layout, records) = Layout::new(problem)?;
-        let wanted = vec![true; layout.tables.len()];
-        let arrangements = records
-            .into_iter()
-            .enumerate()
-            .map(|(ix, own)| Arrangement::new(&layout, ix, own, &wanted, None))
-            .collect();
-        let (n_cells, n_rows) = (layout.n_cells, layout.n_rows);
-        let mut batch = Batch {
-            layout,
-            arrangements,
-            counts: Numbers::zeros(n_cells),
-            rows: vec![0.0; n_rows],
-            logs: vec![0.0; n_cells],
-            weights: Numbers::zeros(n_cells),
-            row_psi: vec![0.0; n_rows],
-            expected: Numbers::zeros(n_cells),
-            expected_rows: vec![0.0; n_rows],
-            local_tokens,
-        };
+        let mut batch = Batch::new(layout, records, local_tokens);
         let is_untouched = self.tables.iter().all(|(counted, _)| match counted {
             Counted::Table(table) => table.capacity() == 0,
             Counted::Root(_) => true,
@@ -419,39 +329,14 @@ impl<'m> Learner<'m> {
         Ok(batch)
     }
 
-    fn tokens_by_value(&self, counts: &Counts, node: NodeIndex) -> Result<BTreeMap<u32, u64>> {
-        let mut tokens = BTreeMap::new();
-        for block in &counts.blocks {
-            let at = block.seen.iter().position(|&seen| seen == node.0).ok_or_else(|| {
-                let name = &self.model.node(node).name;
-                Error::Setting(format!(
-                    "a record does not show `{name}`, whose values have rows of their own; give it a value in every \
-                     record, or --local none"
-                ))
-            })?;
-            for (&value, &count) in block.values[at].iter().zip(&block.counts) {
-                *tokens.entry(value).or_insert(0) += count;
-            }
-        }
-        Ok(tokens)
-    }
-
-    /// For each value of each local node in the batch, the share of its counts that other batches brought. A batch that
-    /// is gone through again takes its own share of the old counts away; what it does not show of a value stays.
-    fn kept_shares(&self, batch: &Batch, is_new: bool) -> HashMap<NodeIndex, BTreeMap<u32, f64>> {
-        let of_node = |(node, tokens): &(NodeIndex, LocalTokens)| {
-            let share = |(&value, &count): (&u32, &u64)| {
-                let known = tokens.of(value);
-                let others = known.saturating_sub(count) as f64;
-                (value, if is_new || known == 0 { 1.0 } else { others / known as f64 })
-            };
-            (*node, batch.local_tokens[node].iter().map(share).collect())
-        };
-        self.local.iter().map(of_node).collect()
+    /// What stays of the counts of each local value in the batch.
+    fn kept_shares(&self, batch: &Batch, is_new: bool) -> ByValue<f64> {
+        let local = self.local.iter();
+        local.map(|(node, tokens)| (*node, tokens.kept_shares(&batch.local_tokens[node], is_new))).collect()
     }
 
     /// Expectations, local rows being set after each of them. Afterwards `batch.expected` are those of the last one.
-    fn settle(&mut self, batch: &mut Batch, kept: &HashMap<NodeIndex, BTreeMap<u32, f64>>) -> Tally {
+    fn settle(&mut self, batch: &mut Batch, kept: &ByValue<f64>) -> Tally {
         // What other batches brought to the local rows.
         let (mut others, mut other_rows) = (vec![0.0; batch.layout.n_cells], vec![0.0; batch.layout.n_rows]);
         let locals: Vec<usize> =
@@ -480,7 +365,7 @@ impl<'m> Learner<'m> {
         tally
     }
 
-    fn mix_in(&mut self, batch: &Batch, counts: &Counts, size: f64, kept: &HashMap<NodeIndex, BTreeMap<u32, f64>>) {
+    fn mix_in(&mut self, batch: &Batch, counts: &Counts, size: f64, kept: &ByValue<f64>) {
         let shared = size * self.settings.n_tokens / counts.n_tokens as f64;
         for (counted, parent) in &mut self.tables {
             let Counted::Table(table) = counted else { continue };
@@ -515,110 +400,15 @@ impl<'m> Learner<'m> {
         }
     }
 
-    /// The bound on ln p(sequence) of the whole stream at the present tables, as this batch alone would have it: what
-    /// belongs to records is scaled up to the declared number of tokens. With all records in one batch it is the bound
-    /// itself; otherwise it is as noisy as a batch is small.
-    ///
-    /// # Errors
-    /// As for [`Learner::step`].
-    pub fn bound(&mut self, counts: &Counts) -> Result<f64> {
-        self.in_pool(|learner| {
-            let problem = Problem::new(learner.model, learner.prior, counts)?;
-            let mut batch = learner.batch(&problem)?;
-            let kept = learner.kept_shares(&batch, false);
-            learner.settle(&mut batch, &kept);
-            let tally = batch.expect(learner.settings.isa, &mut learner.work);
-            Ok(learner.bound_at(&batch, counts, tally.ln_weight))
-        })
-    }
-
-    fn bound_at(&self, batch: &Batch, counts: &Counts, ln_weight: f64) -> f64 {
-        let scale = self.settings.n_tokens / counts.n_tokens as f64;
-        let product = |count: f64, log: f64| if count > 0.0 { count * log } else { 0.0 };
-        let mut of_records = ln_weight;
-        let fixed = batch.layout.fixed.iter().flatten().zip(&batch.logs);
-        of_records += fixed.map(|(&fixed, &log)| product(fixed, log)).sum::<f64>();
-        let mut bound = 0.0;
-        for (counted, parent) in &self.tables {
-            match counted {
-                Counted::Table(table) if parent.is_none() => bound += self.divergence(table),
-                Counted::Table(table) => {
-                    if let Some(own) = batch.layout.tables.iter().find(|own| own.table == table.table()) {
-                        let cells = own.cells().map(|cell| {
-                            rising(own.pseudo.at(cell - own.first_cell), batch.counts[cell])
-                                - product(batch.counts[cell], batch.logs[cell])
-                        });
-                        let rows =
-                            own.rows().map(|row| rising(own.row_pseudo.at(row - own.first_row), batch.rows[row]));
-                        of_records += cells.sum::<f64>() - rows.sum::<f64>();
-                    }
-                }
-                Counted::Root(node) => {
-                    let prior = self.prior.table(self.model.node(*node).table);
-                    let values = batch.local_tokens[node].iter();
-                    of_records += values.map(|(&value, &n)| rising(prior.cell(&[], value), n as f64)).sum::<f64>();
-                    bound -= rising(prior.row(&[]), self.settings.n_tokens);
-                }
-            }
-        }
-        // Families that are wholly seen: what is certain is paid for by its expected logarithm, or, where a local value has
-        // it for itself, in closed form.
-        let mut closed_rows: BTreeMap<(TableIndex, &[u32]), f64> = BTreeMap::new();
-        for (table, family, count) in &batch.layout.certain {
-            let (counted, parent) = &self.tables[table.ix()];
-            let Counted::Table(stream) = counted else { continue };
-            let (child, parents) = family.split_last().expect("a family has a child");
-            let prior = self.prior.table(*table);
-            if parent.is_some() {
-                of_records += rising(prior.cell(parents, *child), *count as f64);
-                *closed_rows.entry((*table, parents)).or_insert(0.0) += *count as f64;
-            } else {
-                let (cell, row) = stream.at(family);
-                let log = special::digamma(prior.cell(parents, *child).value + cell)
-                    - special::digamma(prior.row(parents).value + row);
-                of_records += product(*count as f64, log);
-            }
-        }
-        for ((table, parents), count) in closed_rows {
-            of_records -= rising(self.prior.table(table).row(parents), count);
-        }
-        bound + scale * of_records
-    }
-
-    /// Minus the divergence of a shared table's Dirichlet rows from the prior's.
-    fn divergence(&self, table: &StreamTable) -> f64 {
-        let prior = self.prior.table(table.table());
-        let mut sum = 0.0;
-        for (parents, row) in table.row_counts() {
-            let row_pseudo = prior.row(&parents);
-            let row_psi = special::digamma(row_pseudo.value + row.sum);
-            for (&child, &count) in &row.cells {
-                let pseudo = prior.cell(&parents, child);
-                sum += rising(pseudo, count) - count * (special::digamma(pseudo.value + count) - row_psi);
-            }
-            sum -= rising(row_pseudo, row.sum);
-        }
-        sum
-    }
-
     /// Means and spreads of all rows that have counts.
     pub fn tables(&self) -> Vec<TableMeans> {
         let of_table = |(counted, _): &(Counted, _)| match counted {
             Counted::Table(table) => table.row_counts(),
             Counted::Root(node) => {
-                let tokens = self.local.iter().find(|(local, _)| local == node).map(|(_, tokens)| tokens);
-                let of_value = tokens.into_iter().flat_map(|tokens| tokens.of_value.iter().enumerate());
-                let cells = of_value.filter(|(_, count)| **count > 0);
-                let mut row = RowCounts { sum: tokens.map_or(0.0, |tokens| tokens.total as f64), ..Default::default() };
-                row.cells.extend(cells.map(|(value, &count)| (value as u32, count as f64)));
-                BTreeMap::from([(Vec::new(), row)])
+                let (_, tokens) = self.local.iter().find(|(local, _)| local == node).expect("it is local");
+                BTreeMap::from([(Vec::new(), tokens.row())])
             }
         };
         CountsOfRows(self.tables.iter().map(of_table).collect()).dirichlet_means(self.model, self.prior)
     }
-}
-
-/// ln Gamma(alpha + s) - ln Gamma(alpha).
-fn rising(pseudo: PseudoCount, count: f64) -> f64 {
-    if count > 0.0 { special::ln_rising_tiny(pseudo.value, pseudo.ln_if_tiny, count) } else { 0.0 }
 }
