@@ -4,7 +4,7 @@
 //! table fades as a whole with every step, so it keeps one factor for all its counts instead of touching each of them. A
 //! *local* table belongs to the values of one seen root node (the topics of a document): each value has a part of its own.
 
-use super::cells::CellTable;
+use super::cells::{CellTable, Keys, Shape};
 use crate::engine::tables::RowCounts;
 use crate::graph::{Model, NodeIndex, TableIndex};
 use hashbrown::HashMap;
@@ -57,6 +57,19 @@ impl Numbering {
             number /= u128::from(self.sizes[at]);
         }
         values
+    }
+
+    /// For all cells or rows that a batch uses, in its order, calls `f` with the first values of the block, the number,
+    /// and the place in the batch's table.
+    fn for_each(&self, shape: &Shape, keys: &Keys, mut f: impl FnMut(&[u32], u128, usize)) {
+        let in_block: Vec<u128> = (0..shape.interior).map(|in_block| self.number(&shape.values(0, in_block))).collect();
+        for (block, &key) in keys.list.iter().enumerate() {
+            let values = shape.values(key, 0);
+            let first = self.number(&values);
+            for (ix, offset) in in_block.iter().enumerate() {
+                f(&values, first + offset, block * shape.interior + ix);
+            }
+        }
     }
 }
 
@@ -190,26 +203,22 @@ impl StreamTable {
 
     /// Fills in the counts of the cells and rows that a batch uses.
     pub fn read(&self, batch: &CellTable, counts: &mut [f64], rows: &mut [f64]) {
-        let counts = &mut counts[batch.cells()];
-        self.for_each_cell(batch, |table, values, number, cell| {
-            counts[cell] = table.factor * table.part(values).cells.get(number);
-        });
-        let rows = &mut rows[batch.rows()];
-        self.for_each_row(batch, |table, values, number, row| {
-            rows[row] = table.factor * table.part(values).rows.get(number);
-        });
+        self.read_times(batch, |_| self.factor, counts, rows);
     }
 
     /// The same for a local table, each value's counts times a share.
     pub fn read_shares(&self, batch: &CellTable, shares: &BTreeMap<u32, f64>, counts: &mut [f64], rows: &mut [f64]) {
-        let share = |values: &[u32]| self.local.map_or(1.0, |at| shares[&values[at]]);
-        let counts = &mut counts[batch.cells()];
-        self.for_each_cell(batch, |table, values, number, cell| {
-            counts[cell] = share(values) * table.part(values).cells.get(number);
+        self.read_times(batch, |values| self.local.map_or(1.0, |at| shares[&values[at]]), counts, rows);
+    }
+
+    /// Fills in counts times what `times` says for the values of their block.
+    fn read_times(&self, batch: &CellTable, times: impl Fn(&[u32]) -> f64, counts: &mut [f64], rows: &mut [f64]) {
+        let (counts, rows) = (&mut counts[batch.cells()], &mut rows[batch.rows()]);
+        self.cells.for_each(&batch.shape, &batch.keys, |values, number, cell| {
+            counts[cell] = times(values) * self.part(values).cells.get(number);
         });
-        let rows = &mut rows[batch.rows()];
-        self.for_each_row(batch, |table, values, number, row| {
-            rows[row] = share(values) * table.part(values).rows.get(number);
+        self.rows.for_each(&batch.row_shape, &batch.row_keys, |values, number, row| {
+            rows[row] = times(values) * self.part(values).rows.get(number);
         });
     }
 
@@ -217,11 +226,14 @@ impl StreamTable {
     pub fn add(&mut self, batch: &CellTable, counts: &[f64], rows: &[f64], times: f64) {
         let times = times / self.factor;
         let mut numbers = Vec::with_capacity(batch.n_cells());
-        self.for_each_cell(batch, |table, values, number, _| numbers.push((table.part_ix(values) as u32, number)));
-        let counts = &counts[batch.cells()];
-        self.add_all(&numbers, counts, |part| &mut part.cells, times);
+        self.cells.for_each(&batch.shape, &batch.keys, |values, number, _| {
+            numbers.push((self.part_ix(values) as u32, number));
+        });
+        self.add_all(&numbers, &counts[batch.cells()], |part| &mut part.cells, times);
         numbers.clear();
-        self.for_each_row(batch, |table, values, number, _| numbers.push((table.part_ix(values) as u32, number)));
+        self.rows.for_each(&batch.row_shape, &batch.row_keys, |values, number, _| {
+            numbers.push((self.part_ix(values) as u32, number));
+        });
         self.add_all(&numbers, &rows[batch.rows()], |part| &mut part.rows, times);
     }
 
@@ -262,33 +274,6 @@ impl StreamTable {
         if let Some(part) = self.parts.get_mut(value as usize) {
             part.cells.multiply(factor);
             part.rows.multiply(factor);
-        }
-    }
-
-    /// Calls `f` with the values of each block, the number of each cell, and its place in the batch's table.
-    fn for_each_cell(&self, batch: &CellTable, mut f: impl FnMut(&Self, &[u32], u128, usize)) {
-        let shape = &batch.shape;
-        let in_block: Vec<u128> =
-            (0..shape.interior).map(|in_block| self.cells.number(&shape.values(0, in_block))).collect();
-        for (block, &key) in batch.keys.list.iter().enumerate() {
-            let values = shape.values(key, 0);
-            let first = self.cells.number(&values);
-            for (ix, offset) in in_block.iter().enumerate() {
-                f(self, &values, first + offset, block * shape.interior + ix);
-            }
-        }
-    }
-
-    fn for_each_row(&self, batch: &CellTable, mut f: impl FnMut(&Self, &[u32], u128, usize)) {
-        let shape = &batch.row_shape;
-        let in_block: Vec<u128> =
-            (0..shape.interior).map(|in_block| self.rows.number(&shape.values(0, in_block))).collect();
-        for (block, &key) in batch.row_keys.list.iter().enumerate() {
-            let values = shape.values(key, 0);
-            let first = self.rows.number(&values);
-            for (ix, offset) in in_block.iter().enumerate() {
-                f(self, &values, first + offset, block * shape.interior + ix);
-            }
         }
     }
 
