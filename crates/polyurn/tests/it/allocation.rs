@@ -1,20 +1,17 @@
 //! Dual EM and ICM against a slow reference, against the list of all allocations, and against their own promises.
 
-use crate::support::{Dag, Random, Rows, bound, csv, settings, tables, with_problem};
+use crate::support::{Random, bound, csv, settings, tables, with_problem};
 use crate::sweeps_reference::{Cell, Reference, ln_gamma};
+use crate::sweeps_support::{PartlySeen, climb};
 use polyurn::Seed;
 use polyurn::control::Control;
 use polyurn::engine::Problem;
 use polyurn::engine::enumerate::Enumeration;
 use polyurn::engine::exact::Exact;
-use polyurn::engine::sweeps::{AllocationFit, BestAllocation, Climb, Given, Mode, StartTables};
+use polyurn::engine::sweeps::{AllocationFit, BestAllocation, Given, Mode, StartTables};
 use polyurn::evidence::evidence;
 use polyurn::math::Double;
 use std::collections::HashMap;
-
-fn climb(restarts: u64, max_iter: u64) -> Climb {
-    Climb { restarts, max_iter, tol: 0.0, ..Default::default() }
-}
 
 fn fit(problem: &Problem<'_>, engine: &BestAllocation) -> AllocationFit {
     engine.fit(problem, Seed(5), &mut Control::default()).unwrap()
@@ -51,14 +48,9 @@ fn the_first_allocation_is_the_most_probable_one_in_random_models() {
     let mut rng = Random::new(53);
     let mut n_joint = 0;
     for round in 0..200 {
-        let n_nodes = rng.between(2, 5);
-        let mut dag = Dag::random(&mut rng, n_nodes, (2, 4), 0.5);
-        if round % 3 == 0 {
-            dag.tie_some(&mut rng);
-        }
-        let columns: Vec<usize> = (0..dag.n_nodes()).filter(|_| rng.chance(0.5)).collect();
-        let columns = if columns.is_empty() { vec![0] } else { columns };
-        let rows = Rows::random(&mut rng, &dag, columns, 4, 23, if round % 2 == 0 { 0.0 } else { 0.3 });
+        let (is_tied, missing) = (round % 3 == 0, if round % 2 == 0 { 0.0 } else { 0.3 });
+        let kind = PartlySeen { is_tied, seen: 0.5, missing, n_rows: 4, n_tokens: 23, ..Default::default() };
+        let (dag, rows) = kind.draw(&mut rng);
         let start = StartTables { tables: dag.random_tables(&mut rng) };
         with_problem(&rows.bind(&dag), &tables(dag.random_tables(&mut rng)), |problem| {
             n_joint += usize::from(problem.plan.patterns().iter().any(|pattern| pattern.unseen.len() > 1));
@@ -93,14 +85,9 @@ fn the_first_allocation_is_the_most_probable_one_in_random_models() {
 fn objectives_never_fall() {
     let mut rng = Random::new(71);
     for round in 0..40 {
-        let n_nodes = rng.between(3, 5);
-        let mut dag = Dag::random(&mut rng, n_nodes, (2, 4), 0.5);
-        if round % 2 == 0 {
-            dag.tie_some(&mut rng);
-        }
-        let columns: Vec<usize> = (0..dag.n_nodes()).filter(|_| rng.chance(0.6)).collect();
-        let columns = if columns.is_empty() { vec![0] } else { columns };
-        let rows = Rows::random(&mut rng, &dag, columns, 8, 60, 0.2);
+        let (n_nodes, is_tied) = ((3, 5), round % 2 == 0);
+        let kind = PartlySeen { n_nodes, is_tied, missing: 0.2, n_rows: 8, n_tokens: 60, ..Default::default() };
+        let (dag, rows) = kind.draw(&mut rng);
         let mut pseudo = dag.random_tables(&mut rng);
         pseudo.values_mut().flatten().flatten().for_each(|cell| *cell += 1.0);
         with_problem(&rows.bind(&dag), &tables(pseudo), |problem| {

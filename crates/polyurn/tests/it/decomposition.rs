@@ -1,6 +1,7 @@
 //! Factors, marginals and measures of a fit, against sums over every cell written out.
 
-use crate::support::{Dag, Random, Rows, assert_relative, bound, completions, csv, settings, tables, with_problem};
+use crate::support::{Random, assert_relative, bound, completions, csv, settings, tables, with_problem};
+use crate::sweeps_support::{PartlySeen, climb};
 use polyurn::Seed;
 use polyurn::control::Control;
 use polyurn::decomposition::{Decomposition, Shape};
@@ -32,22 +33,19 @@ fn marginals_and_measures_are_sums_over_all_cells_in_random_models() {
     let mut rng = Random::new(71);
     let (mut n_tied, mut n_missing, mut n_factors) = (0, 0, 0);
     for round in 0..80 {
-        let n_nodes = rng.between(2, 5);
-        let mut dag = Dag::random(&mut rng, n_nodes, (2, 3), 0.5);
-        n_tied += usize::from(round % 2 == 0 && dag.tie_some(&mut rng));
-        let columns: Vec<usize> = (0..n_nodes).filter(|_| rng.chance(0.6)).collect();
-        let columns = if columns.is_empty() { vec![0] } else { columns };
-        let missing = if round % 4 == 0 { 0.3 } else { 0.0 };
-        let rows = Rows::random(&mut rng, &dag, columns, 6, 19, missing);
+        let (is_tied, missing) = (round % 2 == 0, if round % 4 == 0 { 0.3 } else { 0.0 });
+        let kind = PartlySeen { sizes: (2, 3), is_tied, missing, n_rows: 6, n_tokens: 19, ..Default::default() };
+        let (dag, rows) = kind.draw(&mut rng);
+        n_tied += usize::from(!dag.tied.is_empty());
         let pseudo = dag.random_tables(&mut rng);
         with_problem(&rows.bind(&dag), &tables(pseudo), |problem| {
-            let climb = Climb { restarts: 1, max_iter: 3, tol: 0.0, ..Default::default() };
-            let fit = Vb { climb, start: None }.fit(problem, Seed(round), &mut Control::default()).unwrap();
+            let fit =
+                Vb { climb: climb(1, 3), start: None }.fit(problem, Seed(round), &mut Control::default()).unwrap();
             let means = fit.tables(problem);
             let intensity = 17.5;
             let decomposition = Decomposition::new(problem, &means, intensity).unwrap();
             let nodes: Vec<NodeIndex> = problem.model.node_indices().collect();
-            let all = completions(problem.model, &vec![None; n_nodes]);
+            let all = completions(problem.model, &vec![None; dag.n_nodes()]);
             // A marginal over some nodes, not in their order.
             let mut kept: Vec<NodeIndex> = nodes.iter().copied().filter(|_| rng.chance(0.5)).collect();
             rng.shuffle(&mut kept);

@@ -1,17 +1,14 @@
 //! EM against multiplicative updates written out, against a slow reference, and against its own promises.
 
-use crate::support::{Dag, Random, Rows, assert_relative, bound, csv, settings, tables, with_problem};
+use crate::support::{Random, assert_relative, bound, csv, settings, tables, with_problem};
 use crate::sweeps_reference::Reference;
+use crate::sweeps_support::{PartlySeen, climb};
 use polyurn::Seed;
 use polyurn::control::Control;
 use polyurn::engine::Problem;
-use polyurn::engine::sweeps::{Climb, Em, EmFit, Mode, StartTables, Turns};
+use polyurn::engine::sweeps::{Em, EmFit, Mode, StartTables, Turns};
 use polyurn::prior::PriorSettings;
 use std::collections::BTreeMap;
-
-fn climb(restarts: u64, max_iter: u64) -> Climb {
-    Climb { restarts, max_iter, tol: 0.0, ..Default::default() }
-}
 
 fn fit(problem: &Problem<'_>, em: &Em) -> EmFit {
     em.fit(problem, Seed(5), &mut Control::default()).unwrap()
@@ -85,12 +82,10 @@ fn steps_together_are_those_of_a_slow_reference_in_random_models() {
     let mut rng = Random::new(37);
     let mut n_tied = 0;
     for round in 0..90 {
-        let n_nodes = rng.between(2, 5);
-        let mut dag = Dag::random(&mut rng, n_nodes, (2, 4), 0.5);
-        n_tied += usize::from(round % 2 == 0 && dag.tie_some(&mut rng));
-        let columns: Vec<usize> = (0..dag.n_nodes()).filter(|_| rng.chance(0.6)).collect();
-        let columns = if columns.is_empty() { vec![0] } else { columns };
-        let rows = Rows::random(&mut rng, &dag, columns, 6, 19, if round % 3 == 0 { 0.3 } else { 0.0 });
+        let missing = if round % 3 == 0 { 0.3 } else { 0.0 };
+        let kind = PartlySeen { is_tied: round % 2 == 0, missing, n_rows: 6, n_tokens: 19, ..Default::default() };
+        let (dag, rows) = kind.draw(&mut rng);
+        n_tied += usize::from(!dag.tied.is_empty());
         let mut pseudo = dag.random_tables(&mut rng);
         let mode = [Mode::Likelihood, Mode::Softmax, Mode::Density][round % 3];
         if mode == Mode::Density {
@@ -120,14 +115,9 @@ fn steps_together_are_those_of_a_slow_reference_in_random_models() {
 fn objectives_never_fall_in_any_mode_whichever_tables_are_set() {
     let mut rng = Random::new(11);
     for round in 0..40 {
-        let n_nodes = rng.between(3, 5);
-        let mut dag = Dag::random(&mut rng, n_nodes, (2, 4), 0.5);
-        if round % 2 == 0 {
-            dag.tie_some(&mut rng);
-        }
-        let columns: Vec<usize> = (0..dag.n_nodes()).filter(|_| rng.chance(0.6)).collect();
-        let columns = if columns.is_empty() { vec![0] } else { columns };
-        let rows = Rows::random(&mut rng, &dag, columns, 8, 30, 0.2);
+        let (n_nodes, is_tied) = ((3, 5), round % 2 == 0);
+        let kind = PartlySeen { n_nodes, is_tied, missing: 0.2, n_rows: 8, n_tokens: 30, ..Default::default() };
+        let (dag, rows) = kind.draw(&mut rng);
         let mut pseudo = dag.random_tables(&mut rng);
         pseudo.values_mut().flatten().flatten().for_each(|cell| *cell += 1.0);
         with_problem(&rows.bind(&dag), &tables(pseudo), |problem| {

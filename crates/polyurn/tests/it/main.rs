@@ -26,5 +26,6 @@ mod smc_unbiased;
 mod stochastic;
 mod support;
 mod sweeps_reference;
+mod sweeps_support;
 mod urn_and_simulate;
 mod vb;

@@ -1,6 +1,7 @@
 //! Stochastic variational Bayes against batch sweeps, closed forms and its own promises.
 
 use crate::support::{Dag, Random, Rows, assert_relative, bound, csv, settings, tables, with_problem};
+use crate::sweeps_support::{PartlySeen, climb, documents};
 use polyurn::control::{Cancel, Control};
 use polyurn::counts::{Cell, Counts, Labels, RowCount, RowSink};
 use polyurn::engine::sweeps::{Climb, Learner, StartTables, StochasticVb, Vb};
@@ -64,19 +65,15 @@ fn one_batch_of_everything_and_a_whole_step_is_a_sweep() {
     let mut rng = Random::new(77);
     let (mut n_local, mut n_tied) = (0, 0);
     for round in 0..80 {
-        let n_nodes = rng.between(2, 5);
-        let mut dag = Dag::random(&mut rng, n_nodes, (2, 4), 0.5);
-        n_tied += usize::from(round % 3 == 0 && dag.tie_some(&mut rng));
-        let columns: Vec<usize> = (0..dag.n_nodes()).filter(|_| rng.chance(0.6)).collect();
-        let columns = if columns.is_empty() { vec![0] } else { columns };
         let missing = if round % 2 == 0 { 0.0 } else { 0.3 };
-        let rows = Rows::random(&mut rng, &dag, columns, 6, 17, missing);
+        let kind = PartlySeen { is_tied: round % 3 == 0, missing, n_rows: 6, n_tokens: 17, ..Default::default() };
+        let (dag, rows) = kind.draw(&mut rng);
+        n_tied += usize::from(!dag.tied.is_empty());
         let prior = tables(dag.random_tables(&mut rng));
         let start = StartTables { tables: dag.random_tables(&mut rng) };
         with_problem(&rows.bind(&dag), &prior, |problem| {
             for n_sweeps in [1, 3] {
-                let climb = Climb { restarts: 1, max_iter: n_sweeps, tol: 0.0, ..Default::default() };
-                let vb = Vb { climb, start: Some(start.clone()) };
+                let vb = Vb { climb: climb(1, n_sweeps), start: Some(start.clone()) };
                 let fit = vb.fit(problem, Seed(5), &mut Control::default()).unwrap();
                 for local in [Vec::new(), locals(problem)] {
                     n_local += usize::from(!local.is_empty());
@@ -114,8 +111,7 @@ fn bounds_agree_with_those_of_sweeps_that_stand_still() {
                     learner.step_by(problem.counts, 1.0).unwrap();
                     learner.start_pass();
                 }
-                let climb = Climb { restarts: 1, max_iter: 3000, tol: 0.0, ..Default::default() };
-                let vb = Vb { climb, start: start.clone() };
+                let vb = Vb { climb: climb(1, 3000), start: start.clone() };
                 let fit = vb.fit(problem, Seed(5), &mut Control::default()).unwrap();
                 assert_relative(&dag.text(), learner.bound(problem.counts).unwrap(), fit.bound.value(), 1e-8);
             }
@@ -251,15 +247,7 @@ fn memory_follows_the_tables_and_not_the_stream() {
 
 #[test]
 fn bytes_do_not_depend_on_threads() {
-    let mut rng = Random::new(17);
-    let mut text = String::from("doc,word,count\n");
-    for doc in 0..300 {
-        for _ in 0..60 {
-            let word = rng.between(0, 400) * rng.between(0, 3) / 3;
-            text += &format!("d{doc},w{word},{}\n", rng.between(1, 4));
-        }
-    }
-    let binding = bound("doc -> topic[13] -> word", &csv(&text));
+    let binding = bound("doc -> topic[13] -> word", &documents());
     with_problem(&binding, &settings(20.0), |problem| {
         let all = records(problem.counts);
         let fits: Vec<_> = [1, 2, 4]

@@ -1,8 +1,9 @@
 //! Variational Bayes against the cases, against a slow reference, and against the exact evidence.
 
 use crate::cases::{cases, number, with_problem as with_case};
-use crate::support::{Dag, Random, Rows, assert_relative, bound, csv, is_affordable, settings, tables, with_problem};
+use crate::support::{Random, assert_relative, bound, csv, is_affordable, settings, tables, with_problem};
 use crate::sweeps_reference::Reference;
+use crate::sweeps_support::{PartlySeen, climb, documents};
 use polyurn::Seed;
 use polyurn::control::Control;
 use polyurn::engine::Problem;
@@ -13,10 +14,6 @@ use polyurn::math::log_sum_exp;
 use polyurn::prior::PriorSettings;
 use polyurn::simd::Isa;
 use std::collections::BTreeMap;
-
-fn climb(restarts: u64, max_iter: u64) -> Climb {
-    Climb { restarts, max_iter, tol: 0.0, ..Default::default() }
-}
 
 fn fit(problem: &Problem<'_>, vb: &Vb) -> VbFit {
     vb.fit(problem, Seed(5), &mut Control::default()).unwrap()
@@ -71,13 +68,10 @@ fn sweeps_are_those_of_a_slow_reference_in_random_models() {
     let mut rng = Random::new(91);
     let (mut n_mixtures, mut n_tied, mut n_exact) = (0, 0, 0);
     for round in 0..120 {
-        let n_nodes = rng.between(2, 5);
-        let mut dag = Dag::random(&mut rng, n_nodes, (2, 4), 0.5);
-        n_tied += usize::from(round % 3 == 0 && dag.tie_some(&mut rng));
-        let columns: Vec<usize> = (0..dag.n_nodes()).filter(|_| rng.chance(0.6)).collect();
-        let columns = if columns.is_empty() { vec![0] } else { columns };
         let missing = if round % 2 == 0 { 0.0 } else { 0.3 };
-        let rows = Rows::random(&mut rng, &dag, columns, 5, 17, missing);
+        let kind = PartlySeen { is_tied: round % 3 == 0, missing, n_rows: 5, n_tokens: 17, ..Default::default() };
+        let (dag, rows) = kind.draw(&mut rng);
+        n_tied += usize::from(!dag.tied.is_empty());
         let prior = tables(dag.random_tables(&mut rng));
         let start = StartTables { tables: dag.random_tables(&mut rng) };
         let binding = rows.bind(&dag);
@@ -159,21 +153,13 @@ fn tiny_and_huge_priors_have_finite_bounds() {
 
 #[test]
 fn bytes_do_not_depend_on_threads_or_instructions() {
-    let mut rng = Random::new(17);
-    let mut text = String::from("doc,word,count\n");
-    for doc in 0..300 {
-        for _ in 0..60 {
-            let word = rng.between(0, 400) * rng.between(0, 3) / 3;
-            text += &format!("d{doc},w{word},{}\n", rng.between(1, 4));
-        }
-    }
-    let data = csv(&text);
+    let data = documents();
     for model in ["doc -> topic[13] -> word", "doc -> a[3] -> b[5] -> word"] {
         let binding = bound(model, &data);
         let fits: Vec<_> = [(1, Isa::detect()), (2, Isa::detect()), (8, Isa::SCALAR)]
             .into_iter()
             .map(|(threads, isa)| {
-                let climb = Climb { restarts: 2, max_iter: 6, tol: 0.0, threads, isa };
+                let climb = Climb { threads, isa, ..climb(2, 6) };
                 with_problem(&binding, &settings(20.0), |problem| {
                     let fit = fit(problem, &Vb { climb, start: None });
                     (fit.tables(problem), fit.climbs)
