@@ -403,13 +403,30 @@ impl Gathered for u32 {
     }
 }
 
+/// A window that can be gathered with whole registers.
 #[cfg(target_arch = "x86_64")]
-impl Window {
-    /// First element of its group, and which of the group's elements it fills.
+struct Whole<'l, T> {
+    source: &'l [T; WINDOW],
+    /// All of the group that the window is in.
+    within: &'l [u16; GROUP],
+    to: &'l mut [T; GROUP],
+    /// Which of the group's elements the window fills.
+    mask: u32,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Gather {
+    /// None where a register would reach beyond the end of a line.
     #[inline(always)]
-    fn mask(self) -> (usize, u32) {
-        let (start, n) = (self.start % GROUP as u32, self.end - self.start);
-        ((self.start - start) as usize, (u32::MAX >> (GROUP as u32 - n)) << start)
+    fn whole<'l, T>(&'l self, window: Window, source: &'l [T], to: &'l mut [T]) -> Option<Whole<'l, T>> {
+        let (start, n) = (window.start % GROUP as u32, window.end - window.start);
+        let group = (window.start - start) as usize;
+        Some(Whole {
+            source: source.first_chunk()?,
+            within: self.within[group..].first_chunk()?,
+            to: to.get_mut(group..)?.first_chunk_mut()?,
+            mask: (u32::MAX >> (GROUP as u32 - n)) << start,
+        })
     }
 }
 
@@ -418,15 +435,12 @@ impl Window {
 fn gather_u8_avx512(plan: &Gather, from: Parts<'_, u8>, to: &mut [u8]) {
     use std::arch::x86_64::*;
     for &window in &plan.windows {
-        let (group, mask) = window.mask();
         let source = from.from(window);
-        let within = plan.within[group..].first_chunk::<GROUP>();
-        let to_group = to.get_mut(group..).and_then(<[u8]>::first_chunk_mut::<GROUP>);
-        let (Some(source), Some(within), Some(to_group)) = (source.first_chunk::<WINDOW>(), within, to_group) else {
+        let Some(Whole { source, within, to, mask }) = plan.whole(window, source, to) else {
             plan.one_by_one(window, source, to);
             continue;
         };
-        // SAFETY: `within` and `to_group` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
+        // SAFETY: `within` and `to` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
         // indices are taken modulo 64.
         unsafe {
             let index = _mm512_loadu_si512(within.as_ptr().cast());
@@ -434,7 +448,7 @@ fn gather_u8_avx512(plan: &Gather, from: Parts<'_, u8>, to: &mut [u8]) {
             let left = _mm512_cvtepu8_epi16(_mm256_loadu_si256(source.as_ptr().cast()));
             let right = _mm512_cvtepu8_epi16(_mm256_loadu_si256(source.as_ptr().add(32).cast()));
             let gathered = _mm512_cvtepi16_epi8(_mm512_permutex2var_epi16(left, index, right));
-            _mm256_mask_storeu_epi8(to_group.as_mut_ptr().cast(), mask, gathered);
+            _mm256_mask_storeu_epi8(to.as_mut_ptr().cast(), mask, gathered);
         }
     }
 }
@@ -444,22 +458,19 @@ fn gather_u8_avx512(plan: &Gather, from: Parts<'_, u8>, to: &mut [u8]) {
 fn gather_u16_avx512(plan: &Gather, from: Parts<'_, u16>, to: &mut [u16]) {
     use std::arch::x86_64::*;
     for &window in &plan.windows {
-        let (group, mask) = window.mask();
         let source = from.from(window);
-        let within = plan.within[group..].first_chunk::<GROUP>();
-        let to_group = to.get_mut(group..).and_then(<[u16]>::first_chunk_mut::<GROUP>);
-        let (Some(source), Some(within), Some(to_group)) = (source.first_chunk::<WINDOW>(), within, to_group) else {
+        let Some(Whole { source, within, to, mask }) = plan.whole(window, source, to) else {
             plan.one_by_one(window, source, to);
             continue;
         };
-        // SAFETY: `within` and `to_group` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
+        // SAFETY: `within` and `to` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
         // indices are taken modulo 64.
         unsafe {
             let index = _mm512_loadu_si512(within.as_ptr().cast());
             let left = _mm512_loadu_si512(source.as_ptr().cast());
             let right = _mm512_loadu_si512(source.as_ptr().add(32).cast());
             let gathered = _mm512_permutex2var_epi16(left, index, right);
-            _mm512_mask_storeu_epi16(to_group.as_mut_ptr().cast(), mask, gathered);
+            _mm512_mask_storeu_epi16(to.as_mut_ptr().cast(), mask, gathered);
         }
     }
 }
@@ -469,15 +480,12 @@ fn gather_u16_avx512(plan: &Gather, from: Parts<'_, u16>, to: &mut [u16]) {
 fn gather_u32_avx512(plan: &Gather, from: Parts<'_, u32>, to: &mut [u32]) {
     use std::arch::x86_64::*;
     for &window in &plan.windows {
-        let (group, mask) = window.mask();
         let source = from.from(window);
-        let within = plan.within[group..].first_chunk::<GROUP>();
-        let to_group = to.get_mut(group..).and_then(<[u32]>::first_chunk_mut::<GROUP>);
-        let (Some(source), Some(within), Some(to_group)) = (source.first_chunk::<WINDOW>(), within, to_group) else {
+        let Some(Whole { source, within, to, mask }) = plan.whole(window, source, to) else {
             plan.one_by_one(window, source, to);
             continue;
         };
-        // SAFETY: `within` and `to_group` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
+        // SAFETY: `within` and `to` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
         // indices are taken modulo 32 in either half of the source.
         unsafe {
             let quarter = |ix: usize| _mm512_loadu_si512(source.as_ptr().add(16 * ix).cast());
@@ -488,7 +496,7 @@ fn gather_u32_avx512(plan: &Gather, from: Parts<'_, u32>, to: &mut [u32]) {
                 let right = _mm512_permutex2var_epi32(quarters[2], index, quarters[3]);
                 let is_right = _mm512_test_epi32_mask(index, _mm512_set1_epi32(32));
                 let gathered = _mm512_mask_blend_epi32(is_right, left, right);
-                _mm512_mask_storeu_epi32(to_group.as_mut_ptr().add(half).cast(), (mask >> half) as u16, gathered);
+                _mm512_mask_storeu_epi32(to.as_mut_ptr().add(half).cast(), (mask >> half) as u16, gathered);
             }
         }
     }
