@@ -53,6 +53,7 @@ fn subjects() -> Vec<Subject> {
     let tiny = "c0,c1,c2,c3,c4,c5,count\n".to_owned() + tiny.split_once('\n').unwrap().1;
     vec![
         Subject::new("matrix", "k[5] -> i j", &matrix, settings(1.5)),
+        Subject::new("beyond a byte", "k[12] -> i j", &data(911, &[("i", 9), ("j", 6)], 300), settings(30.0)),
         Subject::new("chain", "hmm(3)", &chain, settings(4.0)),
         Subject::new("tied matrix", "k[3] -> i j; i ~ j", &data(906, &[("i", 5), ("j", 5)], 40), settings(2.0)),
         Subject::new("long tied chain", "hmm(2,tied)", &long, settings(6.0)),

@@ -85,12 +85,15 @@ impl Frame {
             .map(|record| layout.records.count[record] * layout.kernel_of(record).buckets.len() as u64)
             .sum();
         let work = Workspace::<u32>::bytes(&layout.kernels, lanes) * slots / lanes as f64;
-        let largest_block = layout.classes.iter().map(|class| class.interior).max().unwrap_or(0) as f64;
+        // High words included, whether there are any or not.
+        let largest_block = 2.0 * layout.classes.iter().map(|class| class.interior).max().unwrap_or(0) as f64;
         let copies = largest_block * slots * word_bytes as f64 + COPIED_AT_ONCE as f64;
         let beside = work + slots * BYTES_PER_SLOT as f64;
+        // Moves of whole groups keep what they change: at most everything.
+        let n_copies = if path.n_reallocations > 0 { 2.0 } else { 1.0 };
         let needs = |n_lines: f64| {
             let lines = n_lines * slots * word_bytes as f64;
-            lines + copies.min(lines) + beside
+            n_copies * lines + copies.min(lines) + beside
         };
         let mut threshold = LISTED_BELOW;
         loop {

@@ -91,8 +91,14 @@ impl EvenPoints {
 
     /// How many points lie below a running sum of weights.
     pub fn n_below(&self, sum: f64) -> usize {
-        // Rounding must not lose the last point.
-        if sum >= self.total { self.n } else { self.floor(sum) }
+        // Rounding must not lose the last point, nor find one before the first weight.
+        if sum >= self.total {
+            self.n
+        } else if sum <= 0.0 {
+            0
+        } else {
+            self.floor(sum).min(self.n)
+        }
     }
 
     fn floor(&self, sum: f64) -> usize {

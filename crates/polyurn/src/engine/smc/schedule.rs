@@ -30,7 +30,8 @@ pub enum Scan {
     Old,
 }
 
-/// How many tokens are drawn again, for the same number in all.
+/// How many tokens are drawn again, for about the same number in all: there are no moves before the second token, nor
+/// after the last if the run ends there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
     /// As many after each token.
