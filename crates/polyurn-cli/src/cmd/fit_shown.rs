@@ -197,8 +197,8 @@ impl Fit<'_, '_> {
             Some(_) => format!("{:.0}", self.found.objective),
             None => format!("{} {}", show_estimate(self.found.objective, error), show_error(error)),
         };
-        let mut text = format!("{:<31}{}\n", self.found.objective_name(), shown.trim_end());
-        let mut line = |name: &str, value: &str| text += &format!("{name:<31}{value}\n");
+        let mut text = format!("{:<30} {}\n", self.found.objective_name(), shown.trim_end());
+        let mut line = |name: &str, value: &str| text += &format!("{name:<30} {value}\n");
         if let Some((climbs, _)) = &self.found.climbs {
             line("sweeps", &climbs_text(climbs));
         } else if let Some(stream) = &self.found.stream {
