@@ -285,6 +285,7 @@ fn what_cannot_be_is_refused() {
         assert!(learner.step_by(problem.counts, 1.5).is_err());
         let empty = batch(&problem.counts.labels, &[]);
         learner.step(&empty).unwrap();
+        learner.step_by(&empty, 0.5).unwrap();
         assert_eq!(learner.n_steps(), 0);
         let cancel = Cancel::default();
         cancel.cancel();

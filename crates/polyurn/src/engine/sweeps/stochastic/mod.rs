@@ -236,7 +236,7 @@ impl<'m> Learner<'m> {
     /// # Errors
     /// When the batch has unknown cells, does not show a local node, or uses too many cells.
     pub fn step(&mut self, batch: &Counts) -> Result<()> {
-        if batch.n_tokens == 0 && batch.unknown.is_empty() {
+        if is_empty(batch) {
             return Ok(());
         }
         let is_new = self.is_first_pass;
@@ -261,6 +261,9 @@ impl<'m> Learner<'m> {
     pub fn step_by(&mut self, batch: &Counts, size: f64) -> Result<()> {
         if !(0.0..=1.0).contains(&size) {
             return Err(Error::Setting(format!("the step is {size}; it must lie between 0 and 1")));
+        }
+        if is_empty(batch) {
+            return Ok(());
         }
         self.move_by(batch, size, self.is_first_pass)?;
         self.n_steps += 1;
@@ -411,4 +414,9 @@ impl<'m> Learner<'m> {
         };
         CountsOfRows(self.tables.iter().map(of_table).collect()).dirichlet_means(self.model, self.prior)
     }
+}
+
+/// Whether a batch has nothing to learn from.
+fn is_empty(batch: &Counts) -> bool {
+    batch.n_tokens == 0 && batch.unknown.is_empty()
 }
