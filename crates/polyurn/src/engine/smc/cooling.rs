@@ -7,6 +7,7 @@
 use super::class::Pseudo;
 use super::course::Course;
 use super::lanes::Shard;
+use super::loops::Counters;
 use super::prepared::LISTED;
 use super::word::Word;
 use crate::engine::kind::Kind;
@@ -93,9 +94,7 @@ impl Course<'_> {
                 CoolingTable::Shared(table) => table.as_slice(),
                 CoolingTable::PerLine(tables) => &tables[in_block],
             };
-            let line = |line: usize| &shard.lines[line * lanes..][..lanes];
-            let low = line(first + in_block);
-            let high = if high == 0 { &W::NO_HIGHS[..lanes] } else { line(first + in_block + high) };
+            let Counters { low, high } = Counters::of(&shard.lines, lanes, first + in_block, high);
             for ((total, low), high) in shard.work.totals.iter_mut().zip(low).zip(high) {
                 *total += table[low.index_with(*high)];
             }

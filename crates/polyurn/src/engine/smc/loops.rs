@@ -64,6 +64,16 @@ pub struct Counters<'a, W> {
     pub high: &'a [W],
 }
 
+impl<'a, W: Word> Counters<'a, W> {
+    /// Those of a line, whose high words are so many lines further; 0 if there are none.
+    #[inline(always)]
+    pub fn of(counts: &'a [W], lanes: usize, line: usize, high: usize) -> Self {
+        let of_line = |line: usize| &counts[line * lanes..][..lanes];
+        let high = if high == 0 { &W::NO_HIGHS[..lanes] } else { of_line(line + high) };
+        Counters { low: of_line(line), high }
+    }
+}
+
 /// Which of a state's terms have high words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HighWords {

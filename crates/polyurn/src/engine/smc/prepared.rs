@@ -228,9 +228,6 @@ impl<'a> Terms<'a> {
     /// The counter of a state's term in every lane.
     #[inline(always)]
     pub fn counters<'c, W: Word>(&self, counts: &'c [W], lanes: usize, state: usize, term: usize) -> Counters<'c, W> {
-        let line = |line: usize| &counts[line * lanes..][..lanes];
-        let low = self.line(state, term) as usize;
-        let high = self.highs[term] as usize;
-        Counters { low: line(low), high: if high == 0 { &W::NO_HIGHS[..lanes] } else { line(low + high) } }
+        Counters::of(counts, lanes, self.line(state, term) as usize, self.highs[term] as usize)
     }
 }
