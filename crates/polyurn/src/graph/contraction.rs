@@ -293,6 +293,7 @@ fn add_statements(text: &str, start: usize, mut builder: GraphBuilder<'_>) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::refusal::assert_refused;
     use crate::graph::{Model, ModelSource, Size};
 
     fn columns(names: &[&str]) -> Vec<String> {
@@ -378,14 +379,8 @@ mod tests {
 
     #[track_caller]
     fn refuses(text: &str, words: &str, at: &str) {
-        let result = ModelSource::parse(text).and_then(|source| source.resolve(Some(&columns(&["x", "y"]))));
-        match result {
-            Err(Error::Model(error)) => {
-                assert!(error.message.contains(words), "{text}: {}", error.message);
-                assert_eq!(&text[error.place.unwrap().span], at, "{text}: {}", error.message);
-            }
-            other => panic!("{text}: expected a model error, got {other:?}"),
-        }
+        let found = ModelSource::parse(text).and_then(|source| source.resolve(Some(&columns(&["x", "y"]))));
+        assert_refused(found, text, words, at);
     }
 
     #[test]

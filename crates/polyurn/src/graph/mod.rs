@@ -13,6 +13,8 @@ mod names;
 mod parse;
 mod preset;
 mod preset_call;
+#[cfg(test)]
+mod refusal;
 mod spec;
 mod statement;
 mod triangulate;

@@ -252,6 +252,7 @@ fn describe_columns(columns: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::refusal::assert_refused;
     use crate::graph::{Model, ModelSource, NodeSpec};
 
     fn columns(n: usize) -> Vec<String> {
@@ -397,14 +398,7 @@ mod tests {
 
     #[track_caller]
     fn refuses(text: &str, n_columns: usize, words: &str, at: &str) {
-        match expand_with(text, Some(&columns(n_columns))) {
-            Err(Error::Model(error)) => {
-                assert!(error.message.contains(words), "{text}: {}", error.message);
-                let place = error.place.unwrap();
-                assert_eq!(&place.text[place.span.clone()], at, "{text}: {}", error.message);
-            }
-            other => panic!("{text}: expected a model error, got {other:?}"),
-        }
+        assert_refused(expand_with(text, Some(&columns(n_columns))), text, words, at);
     }
 
     #[test]

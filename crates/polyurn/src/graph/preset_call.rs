@@ -177,18 +177,12 @@ fn parse_argument(text: &str, part: Range<usize>, call: &Range<usize>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::refusal::assert_refused;
 
     #[track_caller]
     fn refuses(text: &str, words: &str, at: &str) {
         assert!(is_call(text), "{text}");
-        match Preset::parse(text) {
-            Err(Error::Model(error)) => {
-                assert!(error.message.contains(words), "{text}: {}", error.message);
-                let place = error.place.unwrap();
-                assert_eq!(&place.text[place.span.clone()], at, "{text}: {}", error.message);
-            }
-            other => panic!("{text}: expected a model error, got {other:?}"),
-        }
+        assert_refused(Preset::parse(text), text, words, at);
     }
 
     #[test]
