@@ -4,9 +4,10 @@
 //! tables anew. Dual EM takes expected logarithms of the tables, and so climbs ln pi(S) with the tables integrated out; ICM
 //! takes their mode, and climbs the joint density of allocation and tables.
 
+use super::arrangement::Arrangement;
 use super::best_states::{BestState, BestStates};
 use super::dirichlet::{add_rows, expected_logs, ln_constants};
-use super::layout::{Group, Layout, Records};
+use super::layout::{Group, Layout};
 use super::multinomial;
 use super::numbers::Numbers;
 use super::point::{Mode, Point, certain_likelihood, check_density};
@@ -49,7 +50,7 @@ pub struct AllocationFit {
     /// With modes the tables' density instead of their integral, up to a constant of the prior.
     pub climbs: Climbs,
     layout: Layout,
-    records: Vec<Records>,
+    arrangements: Vec<Arrangement>,
     given: Given,
     counts: Numbers,
     /// The tables, with modes.
@@ -75,8 +76,7 @@ impl AllocationFit {
         let all = vec![true; self.layout.tables.len()];
         // The mean of a row is its mode in the softmax basis.
         point.set(&self.layout, &all, &mut self.counts.clone(), Isa::detect());
-        self.layout.ln_likelihood(self.records.iter().enumerate(), &point.weights)
-            + certain_likelihood(problem, &self.layout, mode)
+        self.layout.ln_likelihood(&self.arrangements, &point.weights) + certain_likelihood(problem, &self.layout, mode)
     }
 }
 
@@ -95,18 +95,20 @@ impl BestAllocation {
         if self.given == Given::Modes(Mode::Density) {
             check_density(problem)?;
         }
-        let (layout, records) = Layout::new(problem)?;
+        let layout = Layout::new(problem)?;
+        let wanted = vec![true; layout.tables.len()];
+        let arrangements = Arrangement::of_groups(&layout, problem.counts, &wanted, None);
         let name = if self.given == Given::Expectations { "dual-em" } else { "icm" };
         let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
         let constant = match self.given {
             Given::Expectations => layout.closed_form.value(),
             Given::Modes(mode) => certain_likelihood(problem, &layout, mode),
         };
-        let fingerprint = self.climb.fingerprint(name, &layout, &[], seed);
+        let fingerprint = self.climb.fingerprint(name, &layout, &arrangements, seed);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
         let (climbs, state) = climb.climb_from_all(name, fingerprint, control, |restart, tick| {
             let weights = given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, seed, restart));
-            let mut ascent = Ascent::new(&layout, &records, self.given, weights, self.climb.isa);
+            let mut ascent = Ascent::new(&layout, &arrangements, self.given, weights, self.climb.isa);
             let (mut trace, converged) = climb.climb(|| ascent.sweep(), tick)?;
             trace.iter_mut().for_each(|objective| *objective += constant);
             let mut state = ascent.counts.to_vec();
@@ -120,7 +122,7 @@ impl BestAllocation {
             Given::Expectations => None,
             Given::Modes(mode) => Some(Point::from_list(&layout, mode, point)),
         };
-        Ok(AllocationFit { climbs, layout, records, given: self.given, counts, point })
+        Ok(AllocationFit { climbs, layout, arrangements, given: self.given, counts, point })
     }
 }
 
@@ -128,7 +130,7 @@ impl BestAllocation {
 #[derive(Debug)]
 struct Ascent<'l> {
     layout: &'l Layout,
-    records: &'l [Records],
+    arrangements: &'l [Arrangement],
     isa: Isa,
     /// Logarithms of the weights of all cells.
     logs: Vec<f64>,
@@ -142,14 +144,14 @@ struct Ascent<'l> {
 }
 
 impl<'l> Ascent<'l> {
-    fn new(layout: &'l Layout, records: &'l [Records], given: Given, weights: Numbers, isa: Isa) -> Self {
+    fn new(layout: &'l Layout, arrangements: &'l [Arrangement], given: Given, weights: Numbers, isa: Isa) -> Self {
         let point = match given {
             Given::Expectations => None,
             Given::Modes(mode) => Some(Point::new(layout, mode, weights.clone())),
         };
         Ascent {
             layout,
-            records,
+            arrangements,
             isa,
             logs: weights.iter().map(|weight| weight.ln()).collect(),
             counts: Numbers::zeros(layout.n_cells),
@@ -201,9 +203,10 @@ impl<'l> Ascent<'l> {
         self.counts.fill(0.0);
         let mut orders = 0.0;
         let (mut logs, mut shared_out) = (Vec::new(), Vec::new());
-        for (group, records) in self.layout.groups.iter().zip(self.records) {
+        for arrangement in self.arrangements {
+            let group = &self.layout.groups[arrangement.group];
             let is_one_bucket = group.elimination.buckets().len() == 1;
-            for (starts, count) in records.iter() {
+            arrangement.for_each_record(|starts, count| {
                 let n = count as u64;
                 let states = if is_one_bucket {
                     logs.clear();
@@ -218,7 +221,8 @@ impl<'l> Ascent<'l> {
                     Some(self.most_probable(group, n, &mut logs))
                 };
                 if logs.iter().all(|&log| log == f64::NEG_INFINITY) {
-                    return f64::NEG_INFINITY;
+                    orders = f64::NEG_INFINITY;
+                    return;
                 }
                 multinomial::mode(n, &logs, &mut shared_out);
                 for (ix, &own) in shared_out.iter().enumerate().filter(|(_, own)| **own > 0) {
@@ -230,7 +234,7 @@ impl<'l> Ascent<'l> {
                     }
                 }
                 orders += ln_factorial_of(n);
-            }
+            });
         }
         orders
     }

@@ -1,10 +1,14 @@
 //! The order in which the records of a group are gone through, and how threads share them out.
 //!
 //! Records are sorted by the cells of one family, the *lead*: they form runs whose sums stay at hand until the run is over.
+//! What is the same throughout a run is kept once a run; for each record the rest is, close together, since it is all read
+//! in every sweep.
 //! Chunks end where the lead's blocks do, so each chunk has these cells to itself; of all other tables it has sums of its
 //! own, added up in the order of the chunks. The chunks depend on the data alone, so the number of threads changes nothing.
 
-use super::layout::{Group, GroupFamily, Layout, Records};
+use super::layout::{Group, GroupFamily, Layout};
+use super::tokens::Tokens;
+use crate::counts::Counts;
 use std::ops::Range;
 
 /// Most chunks of a group.
@@ -23,13 +27,16 @@ pub struct Arrangement {
     pub group: usize,
     /// The family that records are sorted by.
     pub lead: usize,
-    /// The records, sorted.
-    pub records: Records,
     /// For each run of records with the same cells of the lead its end.
     pub run_ends: Vec<u32>,
-    /// Families whose cells are the same throughout a run, the lead among them; then the others.
+    /// Families whose cells are the same throughout a run, the lead among them; for each run the first of their cells.
     pub run_families: Vec<usize>,
+    pub run_starts: Vec<u32>,
+    /// The other families; for each record the first of their cells.
     pub record_families: Vec<usize>,
+    pub record_starts: Vec<u32>,
+    /// The tokens of each record.
+    pub tokens: Tokens,
     /// Parts for threads.
     pub chunks: Vec<Chunk>,
 }
@@ -67,48 +74,86 @@ impl Chunk {
 }
 
 impl Arrangement {
-    /// Sorts the records of a group by the cells of a table, or by the family with most cells; `wanted` are the tables whose
-    /// expected counts passes will ask for.
-    pub fn new(layout: &Layout, group_ix: usize, records: Records, wanted: &[bool], lead: Option<usize>) -> Self {
+    /// Sorts the records of every group by the cells of a table, or by the family with most cells; `wanted` are the tables
+    /// whose expected counts passes will ask for.
+    pub fn of_groups(layout: &Layout, counts: &Counts, wanted: &[bool], lead: Option<usize>) -> Vec<Self> {
+        (0..layout.groups.len()).map(|group| Arrangement::new(layout, group, counts, wanted, lead)).collect()
+    }
+
+    fn new(layout: &Layout, group_ix: usize, counts: &Counts, wanted: &[bool], lead: Option<usize>) -> Self {
         let group = &layout.groups[group_ix];
-        let n_families = group.families.len();
         let uses = |table: usize| group.families.iter().filter(|family| family.table == table).count();
         let rank = |&ix: &usize| {
             let table = group.families[ix].table;
             (lead == Some(table), uses(table) == 1, layout.tables[table].n_cells(), std::cmp::Reverse(ix))
         };
-        let lead = (0..n_families).max_by_key(rank).expect("a group has families");
-        // Within a run records stay in their order, so that memory is mostly read in one direction.
-        let place = |record: usize| u64::from(records.starts_of(record)[lead]) << 32 | record as u64;
-        let n_records = records.len();
-        let records = if (0..n_records).is_sorted_by_key(place) {
-            records
-        } else {
-            let mut order: Vec<u64> = (0..n_records).map(place).collect();
-            order.sort_unstable();
-            let order: Vec<u32> = order.into_iter().map(|place| place as u32).collect();
-            records.in_order(&order)
+        let lead = (0..group.families.len()).max_by_key(rank).expect("a group has families");
+        let shown_by_lead = group.shown(lead);
+        let is_same_in_runs = |&family: &usize| group.shown(family).is_subset(&shown_by_lead);
+        let (run_families, record_families): (Vec<usize>, Vec<usize>) =
+            (0..group.families.len()).partition(is_same_in_runs);
+        let mut reader = group.reader(counts);
+        let n_records = reader.len();
+        let largest = (0..n_records).map(|record| reader.n_tokens(record)).max().unwrap_or(0);
+        let mut arrangement = Arrangement {
+            group: group_ix,
+            lead,
+            run_ends: Vec::new(),
+            run_families,
+            run_starts: Vec::new(),
+            record_starts: Vec::with_capacity(n_records * record_families.len()),
+            record_families,
+            tokens: Tokens::with_room(n_records, largest),
+            chunks: Vec::new(),
         };
-        let starts = &records.starts;
-        let is_same_in_runs = |&family: &usize| {
-            let neighbours = starts.chunks_exact(n_families).zip(starts.chunks_exact(n_families).skip(1));
-            neighbours
-                .clone()
-                .all(|(one, next): (&[u32], &[u32])| one[lead] != next[lead] || one[family] == next[family])
-        };
-        let (run_families, record_families) = (0..n_families).partition(is_same_in_runs);
-        let lead_of = |record: usize| starts[record * n_families + lead];
-        let is_end = |&end: &usize| end == n_records || lead_of(end) != lead_of(end - 1);
-        let run_ends = (1..=n_records).filter(is_end).map(|end| end as u32).collect();
-        let mut arrangement =
-            Arrangement { group: group_ix, lead, records, run_ends, run_families, record_families, chunks: Vec::new() };
+        let start = |family: usize, values: &[u32]| layout.start(&group.families[family], values);
+        let mut last_lead = None;
+        for record in order(n_records, &mut |record| start(lead, reader.values(record))) {
+            let values = reader.values(record);
+            let lead_start = start(lead, values);
+            if last_lead != Some(lead_start) {
+                if last_lead.is_some() {
+                    arrangement.run_ends.push(arrangement.tokens.len() as u32);
+                }
+                arrangement.run_starts.extend(arrangement.run_families.iter().map(|&family| start(family, values)));
+                last_lead = Some(lead_start);
+            }
+            arrangement.record_starts.extend(arrangement.record_families.iter().map(|&family| start(family, values)));
+            arrangement.tokens.push(reader.n_tokens(record));
+        }
+        arrangement.run_ends.extend(last_lead.map(|_| n_records as u32));
         arrangement.chunks = arrangement.cut(layout, group, wanted);
         arrangement
     }
 
+    /// Number of records.
+    pub fn n_records(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Calls `f` with every record: where its cells start, family by family, and its tokens.
+    pub fn for_each_record(&self, f: impl FnMut(&[u32], f64)) {
+        self.for_each_of(0..self.run_ends.len(), f);
+    }
+
+    /// The same for the records of some runs.
+    pub fn for_each_of(&self, runs: Range<usize>, mut f: impl FnMut(&[u32], f64)) {
+        let (n_in_run, n_in_record) = (self.run_families.len(), self.record_families.len());
+        let mut starts = vec![0; n_in_run + n_in_record];
+        let mut record = runs.start.checked_sub(1).map_or(0, |before| self.run_ends[before] as usize);
+        for run in runs {
+            let of_run = &self.run_starts[run * n_in_run..][..n_in_run];
+            self.run_families.iter().zip(of_run).for_each(|(&family, &start)| starts[family] = start);
+            for record in std::mem::replace(&mut record, self.run_ends[run] as usize)..self.run_ends[run] as usize {
+                let of_record = &self.record_starts[record * n_in_record..][..n_in_record];
+                self.record_families.iter().zip(of_record).for_each(|(&family, &start)| starts[family] = start);
+                f(&starts, self.tokens.at(record));
+            }
+        }
+    }
+
     fn cut(&self, layout: &Layout, group: &Group, wanted: &[bool]) -> Vec<Chunk> {
-        let n_families = group.families.len();
-        let n_records = self.records.len();
+        let n_records = self.n_records();
         let lead_table = group.families[self.lead].table;
         // Cells of a table that only the lead uses need not be shared.
         let is_sole = group.families.iter().filter(|family| family.table == lead_table).count() == 1;
@@ -122,24 +167,26 @@ impl Arrangement {
         let most = (n_records / 2 / n_shared.max(1)).clamp(2, MAX_CHUNKS);
         let n_chunks = ((group.work(n_records) / enough) as usize).clamp(1, most);
         let table = &layout.tables[lead_table];
-        let block_of = |record: usize| {
-            (self.records.starts[record * n_families + self.lead] as usize - table.first_cell) / table.shape.interior
+        let place = self.run_families.iter().position(|&family| family == self.lead).expect("the lead is one of them");
+        let block_of = |run: usize| {
+            let start = self.run_starts[run * self.run_families.len() + place];
+            (start as usize - table.first_cell) / table.shape.interior
         };
-        let lead_of = |record: usize| self.records.starts[record * n_families + self.lead];
+        let n_runs = self.run_ends.len();
+        let end_of = |runs: usize| runs.checked_sub(1).map_or(0, |last| self.run_ends[last] as usize);
         let mut chunks = Vec::new();
         let mut from = 0;
         for ix in 0..n_chunks {
-            let mut to = n_records * (ix + 1) / n_chunks;
-            // Up to the end of the run, or of the block where its cells need not be shared.
-            let is_within =
-                |to: usize| if is_sole { block_of(to) == block_of(to - 1) } else { lead_of(to) == lead_of(to - 1) };
-            while to > from && to < n_records && is_within(to) {
+            let wanted_end = n_records * (ix + 1) / n_chunks;
+            let mut to = self.run_ends.partition_point(|&end| (end as usize) < wanted_end) + 1;
+            // Up to the end of the block where its cells need not be shared.
+            while is_sole && to < n_runs && block_of(to) == block_of(to - 1) {
                 to += 1;
             }
+            let to = to.min(n_runs);
             if to <= from {
                 continue;
             }
-            let run = |end: usize| self.run_ends.partition_point(|&run_end| run_end as usize <= end);
             let own = if is_sole && wanted[lead_table] {
                 let first = table.first_cell + block_of(from) * table.shape.interior;
                 first..table.first_cell + (block_of(to - 1) + 1) * table.shape.interior
@@ -161,8 +208,8 @@ impl Arrangement {
             };
             let shifts = group.families.iter().map(shift).collect();
             chunks.push(Chunk {
-                records: from..to,
-                runs: run(from)..run(to),
+                records: end_of(from)..end_of(to),
+                runs: from..to,
                 own,
                 shifts,
                 parts: parts.into_iter().map(|(_, part)| part).collect(),
@@ -177,4 +224,22 @@ impl Arrangement {
         }
         chunks
     }
+}
+
+/// The order of records by where their lead's cells start. Within a run they stay in their order, so that memory is mostly
+/// read in one direction.
+fn order(n_records: usize, start: &mut dyn FnMut(usize) -> u32) -> impl Iterator<Item = usize> + use<> {
+    let mut last = 0;
+    let is_sorted = (0..n_records).all(|record| {
+        let (before, now) = (last, start(record));
+        last = now;
+        before <= now
+    });
+    let mut places = Vec::new();
+    if !is_sorted {
+        places.extend((0..n_records).map(|record| u64::from(start(record)) << 32 | record as u64));
+        places.sort_unstable();
+    }
+    let in_order = if is_sorted { 0..n_records } else { 0..0 };
+    in_order.chain(places.into_iter().map(|place| place as u32 as usize))
 }

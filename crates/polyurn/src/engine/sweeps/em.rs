@@ -6,7 +6,7 @@
 
 use super::arrangement::Arrangement;
 use super::cells::CellTable;
-use super::layout::{Layout, Records};
+use super::layout::Layout;
 use super::messages::Weights;
 use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
@@ -74,7 +74,7 @@ impl Em {
     /// When cancelled, when the time is up before the first sweep, when the start does not fit the model, when a pseudo-count
     /// is below one and the density's mode was asked for, or when the tables have too many cells.
     pub fn fit(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<EmFit> {
-        let (layout, records) = Layout::new(problem)?;
+        let layout = Layout::new(problem)?;
         if self.mode == Mode::Density {
             check_density(problem)?;
         }
@@ -85,8 +85,8 @@ impl Em {
         let turns = self.turns(&layout);
         let given =
             self.start.as_ref().map(|start| start::given(&layout, problem.model, &start.normalised())).transpose()?;
-        let arranged: Vec<Vec<Arrangement>> = turns.iter().map(|turn| turn.arrangements(&layout, &records)).collect();
-        drop(records);
+        let arrange = |turn: &Turn| Arrangement::of_groups(&layout, problem.counts, &turn.tables, turn.lead);
+        let arranged: Vec<Vec<Arrangement>> = turns.iter().map(arrange).collect();
         let fingerprint = self.climb.fingerprint("em", &layout, &arranged[0], seed);
         let certain = certain_likelihood(problem, &layout, self.mode);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
@@ -145,13 +145,6 @@ struct Turn {
     tables: Vec<bool>,
     /// The table that records are sorted by.
     lead: Option<usize>,
-}
-
-impl Turn {
-    fn arrangements(&self, layout: &Layout, records: &[Records]) -> Vec<Arrangement> {
-        let arrange = |(ix, own): (usize, &Records)| Arrangement::new(layout, ix, own.clone(), &self.tables, self.lead);
-        records.iter().enumerate().map(arrange).collect()
-    }
 }
 
 /// A climb under way.

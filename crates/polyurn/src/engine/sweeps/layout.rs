@@ -1,5 +1,6 @@
 //! What is gone through in every sweep: the cells, and for each record where the cells lie that it weighs.
 
+use super::arrangement::Arrangement;
 use super::cells::{CellTable, CellTableBuilder, Use};
 use super::messages::{Messages, Weights};
 use super::numbers::Numbers;
@@ -11,6 +12,7 @@ use crate::graph::{Model, NodeIndex, TableIndex};
 use crate::math::{Double, LnProduct};
 use crate::plan::{Bucket, Elimination, Pattern, Plan};
 use hashbrown::HashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// All of it.
@@ -37,42 +39,57 @@ pub struct Group {
     pub block: Option<usize>,
     /// How the unseen nodes are summed out.
     pub elimination: Arc<Elimination>,
+    /// The nodes that are seen, and how many there are in all.
+    seen: Vec<NodeIndex>,
+    n_nodes: usize,
     /// The families with an unseen member; for unknown cells all families, since their number of tokens is not known.
     pub families: Vec<GroupFamily>,
 }
 
-/// The records of one group.
-#[derive(Debug, Clone)]
-pub struct Records {
-    /// For each record and family the first of its cells.
-    pub starts: Vec<u32>,
-    /// Number of tokens of each record.
-    pub counts: Vec<f64>,
-    n_families: usize,
+/// Reads the records of one group, one at a time.
+#[derive(Debug)]
+pub struct Reader<'c> {
+    counts: &'c Counts,
+    block: Option<usize>,
+    /// Values of all nodes; those of nodes with one value stay as they are.
+    record: Vec<u32>,
 }
 
-impl Records {
+impl<'c> Reader<'c> {
+    /// For the records of a block, or for unknown cells.
+    fn new(counts: &'c Counts, block: Option<usize>, n_nodes: usize, seen: &[NodeIndex]) -> Self {
+        let mut record = vec![MISSING; n_nodes];
+        // Nodes of one value are not in the data: they have their value.
+        seen.iter().for_each(|node| record[node.ix()] = 0);
+        Reader { counts, block, record }
+    }
+
     /// Number of records.
     pub fn len(&self) -> usize {
-        self.counts.len()
+        self.block.map_or(self.counts.unknown.len(), |block| self.counts.blocks[block].n_records())
     }
 
-    /// Where the cells of a record start, family by family.
-    pub fn starts_of(&self, record: usize) -> &[u32] {
-        &self.starts[record * self.n_families..][..self.n_families]
+    /// The values of a record, one for each node.
+    pub fn values(&mut self, record_ix: usize) -> &[u32] {
+        let Some(block) = self.block else { return &self.counts.unknown[record_ix] };
+        let block = &self.counts.blocks[block];
+        for (&node, column) in block.seen.iter().zip(&block.values) {
+            self.record[node as usize] = column[record_ix];
+        }
+        &self.record
     }
 
-    /// Every record: where its cells start, and its number of tokens.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u32], f64)> {
-        self.starts.chunks_exact(self.n_families).zip(self.counts.iter().copied())
+    /// The tokens of a record; unknown cells count one.
+    pub fn n_tokens(&self, record_ix: usize) -> u64 {
+        self.block.map_or(1, |block| self.counts.blocks[block].counts[record_ix])
     }
 
-    /// The same records in another order.
-    pub fn in_order(&self, order: &[u32]) -> Self {
-        let mut starts = Vec::with_capacity(self.starts.len());
-        order.iter().for_each(|&record| starts.extend_from_slice(self.starts_of(record as usize)));
-        let counts = order.iter().map(|&record| self.counts[record as usize]).collect();
-        Records { starts, counts, n_families: self.n_families }
+    /// Calls `f` with every record and its tokens.
+    fn for_each(&mut self, mut f: impl FnMut(&[u32], u64)) {
+        for record_ix in 0..self.len() {
+            let n_tokens = self.n_tokens(record_ix);
+            f(self.values(record_ix), n_tokens);
+        }
     }
 }
 
@@ -85,9 +102,22 @@ pub struct GroupFamily {
     pub bucket: Option<usize>,
     /// For each state of the bucket the cell, counted from the record's first.
     pub offsets: Vec<u32>,
+    /// Parents, then the node itself.
+    nodes: Vec<NodeIndex>,
 }
 
 impl Group {
+    /// Its records among the counts that the layout was made for.
+    pub fn reader<'c>(&self, counts: &'c Counts) -> Reader<'c> {
+        Reader::new(counts, self.block, self.n_nodes, &self.seen)
+    }
+
+    /// The nodes of a family that records show.
+    pub fn shown(&self, family: usize) -> BTreeSet<NodeIndex> {
+        let nodes = self.families[family].nodes.iter().copied();
+        nodes.filter(|node| self.seen.binary_search(node).is_ok()).collect()
+    }
+
     /// The number of hidden values when there is one unseen node and every family has its cells side by side.
     pub fn mixture_size(&self) -> Option<usize> {
         let [bucket] = self.elimination.buckets() else { return None };
@@ -115,12 +145,18 @@ struct Source<'a> {
     is_seen: Vec<bool>,
 }
 
+impl Source<'_> {
+    fn reader<'c>(&self, counts: &'c Counts) -> Reader<'c> {
+        Reader::new(counts, self.block, self.is_seen.len(), &self.pattern.seen)
+    }
+}
+
 impl Layout {
-    /// Numbers the cells that the records of a problem use; and the records of each group.
+    /// Numbers the cells that the records of a problem use.
     ///
     /// # Errors
     /// When there are too many of them.
-    pub fn new(problem: &Problem<'_>) -> Result<(Self, Vec<Records>)> {
+    pub fn new(problem: &Problem<'_>) -> Result<Self> {
         let (model, counts) = (problem.model, problem.counts);
         let plan = plan(problem)?;
         let sources: Vec<Source<'_>> = plan
@@ -158,7 +194,7 @@ impl Layout {
                 .iter()
                 .filter_map(|&node| Some((*position.get(&model.node(node).table)?, family(model, node))))
                 .collect();
-            for_each_record(counts, source, |record, _| {
+            source.reader(counts).for_each(|record, _| {
                 stored.iter().for_each(|(table, nodes)| builders[*table].1.mark(nodes, record));
             });
         }
@@ -180,12 +216,11 @@ impl Layout {
             certain: Vec::new(),
         };
         let mut certain: HashMap<(TableIndex, Box<[u32]>), u64> = HashMap::new();
-        let added = sources.iter().map(|source| layout.add_group(model, counts, source, &position, &mut certain));
-        let records = added.collect::<Vec<_>>().into_iter().flatten().collect();
+        sources.iter().for_each(|source| layout.add_group(model, counts, source, &position, &mut certain));
         layout.certain = certain.into_iter().map(|((table, values), count)| (table, values, count)).collect();
         layout.certain.sort_unstable();
         layout.closed_form = layout.closed_form(problem);
-        Ok((layout, records))
+        Ok(layout)
     }
 
     fn add_group(
@@ -195,8 +230,8 @@ impl Layout {
         source: &Source<'_>,
         position: &HashMap<TableIndex, usize>,
         certain: &mut HashMap<(TableIndex, Box<[u32]>), u64>,
-    ) -> Option<Records> {
-        let Source { block, pattern, .. } = source;
+    ) {
+        let Source { block, pattern, is_seen } = source;
         let (closed, open) = match block {
             Some(_) => (&pattern.closed[..], &pattern.open[..]),
             None => (&[][..], &pattern.relevant[..]),
@@ -204,58 +239,51 @@ impl Layout {
         for &node in closed {
             let (table, nodes) = (model.node(node).table, family(model, node));
             match position.get(&table) {
-                None => for_each_record(counts, source, |record, count| {
+                None => source.reader(counts).for_each(|record, count| {
                     let values: Box<[u32]> = nodes.iter().map(|node| record[node.ix()]).collect();
                     *certain.entry((table, values)).or_insert(0) += count;
                 }),
                 Some(&stored) => {
                     let fixed = self.fixed.get_or_insert_with(|| vec![0.0; self.n_cells]);
                     let table = &self.tables[stored];
-                    for_each_record(counts, source, |record, count| {
+                    source.reader(counts).for_each(|record, count| {
                         fixed[start(table, &nodes, record) as usize] += count as f64;
                     });
                 }
             }
         }
         if open.is_empty() {
-            return None;
+            return;
         }
-        let placed: Vec<(usize, Vec<NodeIndex>)> =
-            open.iter().map(|&node| (position[&model.node(node).table], family(model, node))).collect();
-        let families: Vec<GroupFamily> = placed
-            .iter()
-            .zip(open)
-            .map(|((table, nodes), &node)| {
-                let bucket = pattern.elimination.bucket_of(node);
-                let offsets = bucket.map_or(vec![0], |bucket| {
-                    offsets(&self.tables[*table], nodes, &pattern.elimination.buckets()[bucket])
-                });
-                GroupFamily { table: *table, bucket, offsets }
-            })
-            .collect();
-        let n_records = block.map_or(counts.unknown.len(), |block| counts.blocks[block].n_records());
-        let mut starts = Vec::with_capacity(n_records * placed.len());
-        let mut group_counts = Vec::with_capacity(n_records);
-        let tables = &self.tables;
-        for_each_record(counts, source, |record, count| {
-            starts.extend(placed.iter().map(|(table, nodes)| start(&tables[*table], nodes, record)));
-            group_counts.push(count as f64);
-        });
-        let (elimination, n_families) = (pattern.elimination.clone(), families.len());
-        self.groups.push(Group { block: *block, elimination, families });
-        Some(Records { starts, counts: group_counts, n_families })
+        let place = |&node: &NodeIndex| {
+            let (table, nodes) = (position[&model.node(node).table], family(model, node));
+            let bucket = pattern.elimination.bucket_of(node);
+            let offsets = bucket
+                .map_or(vec![0], |bucket| offsets(&self.tables[table], &nodes, &pattern.elimination.buckets()[bucket]));
+            GroupFamily { table, bucket, offsets, nodes }
+        };
+        let families = open.iter().map(place).collect();
+        let seen = model.node_indices().filter(|node| is_seen[node.ix()]).collect();
+        let elimination = pattern.elimination.clone();
+        self.groups.push(Group { block: *block, elimination, seen, n_nodes: is_seen.len(), families });
     }
 
-    /// ln likelihood of all families of stored tables, for the records of groups and these probabilities of all cells.
-    pub fn ln_likelihood<'r>(&self, records: impl Iterator<Item = (usize, &'r Records)>, weights: &Numbers) -> f64 {
+    /// The first cell of a family of a group among all, for a record's values.
+    pub fn start(&self, family: &GroupFamily, record: &[u32]) -> u32 {
+        start(&self.tables[family.table], &family.nodes, record)
+    }
+
+    /// ln likelihood of all families of stored tables, for the records of all groups and these probabilities of all cells.
+    pub fn ln_likelihood(&self, arrangements: &[Arrangement], weights: &Numbers) -> f64 {
         let mut messages = Messages::default();
         let mut ln = 0.0;
-        for (group, records) in records.map(|(group, records)| (&self.groups[group], records)) {
+        for arrangement in arrangements {
+            let group = &self.groups[arrangement.group];
             // Unknown cells have no tokens that were seen.
             if group.block.is_some() {
-                for (starts, count) in records.iter() {
+                arrangement.for_each_record(|starts, count| {
                     ln += count * messages.collect(group, starts, Weights { values: weights, logs: None });
-                }
+                });
             }
         }
         let fixed = self.fixed.iter().flatten().zip(weights.iter()).filter(|(fixed, _)| **fixed > 0.0);
@@ -303,25 +331,6 @@ fn plan(problem: &Problem<'_>) -> Result<Plan> {
         seen_sets.push(model.node_indices().filter(|node| cell[node.ix()] != MISSING).collect());
     }
     Plan::compile(model, &seen_sets)
-}
-
-/// Calls `f` with every record and its count; unknown cells count one.
-fn for_each_record(counts: &Counts, source: &Source<'_>, mut f: impl FnMut(&[u32], u64)) {
-    let mut record = vec![MISSING; source.is_seen.len()];
-    match source.block {
-        None => counts.unknown.iter().for_each(|cell| f(cell, 1)),
-        Some(block) => {
-            let block = &counts.blocks[block];
-            for record_ix in 0..block.n_records() {
-                // Nodes of one value are not in the data: they have their value.
-                source.pattern.seen.iter().for_each(|node| record[node.ix()] = 0);
-                for (&node, column) in block.seen.iter().zip(&block.values) {
-                    record[node as usize] = column[record_ix];
-                }
-                f(&record, block.counts[record_ix]);
-            }
-        }
-    }
 }
 
 /// The first cell of a record's family among all.

@@ -4,12 +4,13 @@
 //! registers. A size in between looks at a few cells of its neighbour: they are weighed by zero, so nothing changes, and
 //! the arrays have room for it at their end.
 
+use super::arrangement::{Arrangement, Chunk};
 use crate::math::special;
 use crate::simd::{Eight, EightJob};
 use std::ops::Range;
 
-/// Records whose logarithms are taken together, at least.
-const LOGS_AT_ONCE: usize = 256;
+/// Records that are handled together, at least: whole runs.
+const RECORDS_AT_ONCE: usize = 256;
 
 /// Below this a normaliser has lost digits to underflow, and logarithms are added up instead.
 const TOO_SMALL: f64 = 1e-270;
@@ -31,7 +32,9 @@ pub struct Buffers {
     base: Vec<f64>,
     sums: Vec<f64>,
     product: Vec<f64>,
-    /// Normalisers of records until their logarithms are taken, and the smallest of a run.
+    /// The number of the first of the records at hand, their tokens and their normalisers, and the smallest of a run.
+    first: usize,
+    tokens: Vec<f64>,
     normalisers: Vec<f64>,
     smallest: f64,
 }
@@ -41,26 +44,14 @@ pub struct Buffers {
 pub struct Mixture<'a> {
     /// Values of the unseen node.
     pub n_states: usize,
-    pub n_families: usize,
-    /// Number of the first record, and for each run of records with the same cells of the lead the end.
-    pub first_record: usize,
-    pub run_ends: &'a [u32],
-    pub run_families: &'a [usize],
-    pub record_families: &'a [usize],
-    /// For each record and family the first of its cells.
-    pub starts: &'a [u32],
-    pub counts: &'a [f64],
+    pub arrangement: &'a Arrangement,
+    pub chunk: &'a Chunk,
     /// With [`ROOM`] at the end.
     pub weights: &'a [f64],
     /// Their logarithms, where the weights themselves may underflow.
     pub ln_weights: Option<&'a [f64]>,
-    /// The family that records are sorted by, and the cells of its table that are for this chunk alone, from `own_start`
-    /// on; empty if its sums stand with the others or are not wanted.
-    pub lead: usize,
-    pub own_start: usize,
+    /// The cells of the lead's table that are for this chunk alone; empty if its sums stand with the others or are not wanted.
     pub own: &'a mut [f64],
-    /// For each family where its sums stand, if its expected counts are wanted.
-    pub shifts: &'a [Option<i32>],
     /// Expected counts are added to these. With [`ROOM`] at the end.
     pub out: &'a mut [f64],
     pub buffers: &'a mut Buffers,
@@ -92,14 +83,6 @@ fn add_to<E: Eight, const N: usize>(values: &mut [f64], add: &[E; N]) {
     }
 }
 
-/// Room for some more numbers at the end.
-#[inline(always)]
-fn more(list: &mut Vec<f64>, n: usize) -> &mut [f64] {
-    let first = list.len();
-    list.resize(first + n, 0.0);
-    &mut list[first..]
-}
-
 /// A sum of products in a fixed order.
 #[inline(always)]
 fn dot<E: Eight, const N: usize>(x: &[E; N], y: &[E; N]) -> f64 {
@@ -129,75 +112,110 @@ impl EightJob for Mixture<'_> {
     #[inline(always)]
     fn run<E: Eight>(mut self) {
         let n_padded = self.n_states + ROOM;
-        let Buffers { is_value, base, sums, product, normalisers, .. } = &mut *self.buffers;
+        let Buffers { is_value, base, sums, product, .. } = &mut *self.buffers;
         for buffer in [&mut *is_value, base, sums, product] {
             buffer.clear();
             buffer.resize(n_padded, 0.0);
         }
         is_value[..self.n_states].fill(1.0);
-        normalisers.clear();
-        let n_records = self.counts.len();
-        let (mut record, mut without_logs) = (0, 0);
-        let (run_ends, first_record) = (self.run_ends, self.first_record);
-        for end in run_ends.iter().map(|&end| end as usize - first_record) {
-            match self.n_states.div_ceil(LANES) {
-                1 => self.groups::<E, 1>(record..end),
-                2 => self.groups::<E, 2>(record..end),
-                3 => self.groups::<E, 3>(record..end),
-                4 => self.groups::<E, 4>(record..end),
-                5 => self.groups::<E, 5>(record..end),
-                6 => self.groups::<E, 6>(record..end),
-                7 => self.groups::<E, 7>(record..end),
-                8 => self.groups::<E, 8>(record..end),
-                _ => self.many_values(record..end),
+        let run_ends = &self.arrangement.run_ends[..self.chunk.runs.end];
+        let mut run = self.chunk.runs.start;
+        let mut first = self.chunk.records.start;
+        while run < run_ends.len() {
+            let is_inside = |&end: &u32| (end as usize) < first + RECORDS_AT_ONCE;
+            let last_run = (run + run_ends[run..].partition_point(is_inside)).min(run_ends.len() - 1);
+            let end = run_ends[last_run] as usize;
+            self.buffers.first = first;
+            self.arrangement.tokens.read(first..end, &mut self.buffers.tokens);
+            self.buffers.normalisers.clear();
+            self.buffers.normalisers.resize(end - first, 0.0);
+            for run in run..=last_run {
+                let end = run_ends[run] as usize;
+                self.a_run::<E>(run, first..end);
+                first = end;
             }
-            if self.buffers.smallest < TOO_SMALL {
-                self.handle_rare(record..end, record - without_logs);
-            }
-            record = end;
-            if record - without_logs >= LOGS_AT_ONCE || record == n_records {
-                self.take_logs(without_logs..record);
-                without_logs = record;
-            }
+            self.take_logs();
+            run = last_run + 1;
         }
     }
 }
 
 impl Mixture<'_> {
     #[inline(always)]
-    fn groups<E: Eight, const N: usize>(&mut self, records: Range<usize>) {
-        let wants = self.record_families.iter().any(|&family| self.shifts[family].is_some());
-        match (self.record_families.len(), wants) {
-            (1, false) => self.a_run::<E, N, 1, false>(records),
-            (1, true) => self.a_run::<E, N, 1, true>(records),
-            (2, false) => self.a_run::<E, N, 2, false>(records),
-            (2, true) => self.a_run::<E, N, 2, true>(records),
-            (_, false) => self.a_run::<E, N, ANY, false>(records),
-            (_, true) => self.a_run::<E, N, ANY, true>(records),
+    fn a_run<E: Eight>(&mut self, run: usize, records: Range<usize>) {
+        match self.n_states.div_ceil(LANES) {
+            1 => self.groups::<E, 1>(run, records.clone()),
+            2 => self.groups::<E, 2>(run, records.clone()),
+            3 => self.groups::<E, 3>(run, records.clone()),
+            4 => self.groups::<E, 4>(run, records.clone()),
+            5 => self.groups::<E, 5>(run, records.clone()),
+            6 => self.groups::<E, 6>(run, records.clone()),
+            7 => self.groups::<E, 7>(run, records.clone()),
+            8 => self.groups::<E, 8>(run, records.clone()),
+            _ => self.many_values(run, records.clone()),
         }
+        if self.buffers.smallest < TOO_SMALL {
+            self.handle_rare(run, records);
+        }
+    }
+
+    #[inline(always)]
+    fn groups<E: Eight, const N: usize>(&mut self, run: usize, records: Range<usize>) {
+        let families = &self.arrangement.record_families;
+        let wants = families.iter().any(|&family| self.chunk.shifts[family].is_some());
+        match (families.len(), wants) {
+            (1, false) => self.in_registers::<E, N, 1, false>(run, records),
+            (1, true) => self.in_registers::<E, N, 1, true>(run, records),
+            (2, false) => self.in_registers::<E, N, 2, false>(run, records),
+            (2, true) => self.in_registers::<E, N, 2, true>(run, records),
+            (_, false) => self.in_registers::<E, N, ANY, false>(run, records),
+            (_, true) => self.in_registers::<E, N, ANY, true>(run, records),
+        }
+    }
+
+    /// Where a run's cells start, for the families that are the same throughout.
+    #[inline(always)]
+    fn run_starts(&self, run: usize) -> &[u32] {
+        let n = self.arrangement.run_families.len();
+        &self.arrangement.run_starts[run * n..][..n]
+    }
+
+    /// Where a record's cells start, for the other families.
+    #[inline(always)]
+    fn record_starts(&self, record: usize) -> &[u32] {
+        let n = self.arrangement.record_families.len();
+        &self.arrangement.record_starts[record * n..][..n]
     }
 
     /// A run of records: N groups of values, and G families that change from record to record.
     #[inline(always)]
-    fn a_run<E: Eight, const N: usize, const G: usize, const WANTS: bool>(&mut self, records: Range<usize>) {
-        let (n_families, weights, out) = (self.n_families, self.weights, &mut *self.out);
-        let families = if G == ANY { self.record_families } else { &self.record_families[..G] };
-        let Buffers { is_value, normalisers, smallest: kept_smallest, .. } = &mut *self.buffers;
-        let normalisers = more(normalisers, records.len());
-        let mut smallest = f64::INFINITY;
-        let starts = &self.starts[records.start * n_families..records.end * n_families];
-        let mut base = load::<E, N>(is_value);
-        for &family in self.run_families {
-            multiply(&mut base, &load(&weights[starts[family] as usize..]));
+    fn in_registers<E: Eight, const N: usize, const G: usize, const WANTS: bool>(
+        &mut self,
+        run: usize,
+        records: Range<usize>,
+    ) {
+        let Arrangement { run_families, record_families, .. } = self.arrangement;
+        let (weights, shifts) = (self.weights, &self.chunk.shifts);
+        let families = if G == ANY { &record_families[..] } else { &record_families[..G] };
+        let mut base = load::<E, N>(&self.buffers.is_value);
+        for &start in self.run_starts(run) {
+            multiply(&mut base, &load(&weights[start as usize..]));
         }
         let mut sums = [E::splat(0.0); N];
-        let counts = &self.counts[records.clone()];
-        for ((starts, &count), kept) in starts.chunks_exact(n_families).zip(counts).zip(normalisers) {
+        let mut smallest = f64::INFINITY;
+        let at_hand = records.start - self.buffers.first..records.end - self.buffers.first;
+        let tokens = &self.buffers.tokens[at_hand.clone()];
+        let normalisers = &mut self.buffers.normalisers[at_hand];
+        let starts = &self.arrangement.record_starts[records.start * families.len()..records.end * families.len()];
+        // Without such families there are no starts to go through: one empty list for each record.
+        let mut starts = starts.chunks_exact(families.len().max(1));
+        for (&count, kept) in tokens.iter().zip(normalisers) {
+            let starts = starts.next().unwrap_or_default();
             let mut product = [E::splat(1.0); N];
-            if let Some((&first, rest)) = families.split_first() {
-                product = load(&weights[starts[first] as usize..]);
-                for &family in rest {
-                    multiply(&mut product, &load(&weights[starts[family] as usize..]));
+            if let Some((&first, rest)) = starts.split_first() {
+                product = load(&weights[first as usize..]);
+                for &start in rest {
+                    multiply(&mut product, &load(&weights[start as usize..]));
                 }
             }
             let normaliser = dot(&base, &product);
@@ -210,110 +228,111 @@ impl Mixture<'_> {
             });
             sums = std::array::from_fn(|ix| sums[ix].add(expected[ix]));
             if WANTS {
-                for &family in families {
-                    let Some(shift) = self.shifts[family] else { continue };
-                    add_to(&mut out[starts[family].wrapping_add_signed(shift) as usize..], &expected);
+                for (&family, &start) in families.iter().zip(starts) {
+                    let Some(shift) = shifts[family] else { continue };
+                    add_to(&mut self.out[start.wrapping_add_signed(shift) as usize..], &expected);
                 }
             }
         }
         if !WANTS {
             multiply(&mut sums, &base);
         }
-        for &family in self.run_families {
-            let Some(shift) = self.shifts[family] else { continue };
-            add_to(&mut out[starts[family].wrapping_add_signed(shift) as usize..], &sums);
+        self.buffers.smallest = smallest;
+        let mut stored = [[0.0; LANES]; N];
+        sums.iter().zip(&mut stored).for_each(|(sums, stored)| sums.store(stored));
+        for (&family, &start) in run_families.iter().zip(&self.arrangement.run_starts[run * run_families.len()..]) {
+            if let Some(shift) = shifts[family] {
+                add_to(&mut self.out[start.wrapping_add_signed(shift) as usize..], &sums);
+            } else if family == self.arrangement.lead && !self.own.is_empty() {
+                let own = &mut self.own[start as usize - self.chunk.own.start..][..self.n_states];
+                own.iter_mut().zip(stored.as_flattened()).for_each(|(own, sum)| *own += sum);
+            }
         }
-        if !self.own.is_empty() {
-            let mut stored = [[0.0; LANES]; N];
-            sums.iter().zip(&mut stored).for_each(|(sums, stored)| sums.store(stored));
-            let own = &mut self.own[starts[self.lead] as usize - self.own_start..][..self.n_states];
-            own.iter_mut().zip(stored.as_flattened()).for_each(|(own, sum)| *own += sum);
-        }
-        *kept_smallest = smallest;
     }
 
     /// A run of records, any number of values.
     #[inline(always)]
-    fn many_values(&mut self, records: Range<usize>) {
+    fn many_values(&mut self, run: usize, records: Range<usize>) {
         let n = self.n_states;
-        let starts = &self.starts[records.start * self.n_families..][..self.n_families];
-        let Buffers { base, sums, .. } = &mut *self.buffers;
-        base[..n].fill(1.0);
-        for &family in self.run_families {
-            let weights = &self.weights[starts[family] as usize..][..n];
-            base.iter_mut().zip(weights).for_each(|(base, weight)| *base *= weight);
+        self.buffers.base[..n].fill(1.0);
+        for ix in 0..self.arrangement.run_families.len() {
+            let weights = &self.weights[self.run_starts(run)[ix] as usize..][..n];
+            self.buffers.base.iter_mut().zip(weights).for_each(|(base, weight)| *base *= weight);
         }
-        sums.fill(0.0);
+        self.buffers.sums.fill(0.0);
         self.buffers.smallest = f64::INFINITY;
-        for record in records.clone() {
-            let product = &mut self.buffers.product[..n];
-            product.fill(1.0);
-            for &family in self.record_families {
-                let at = self.starts[record * self.n_families + family] as usize;
-                product.iter_mut().zip(&self.weights[at..][..n]).for_each(|(product, weight)| *product *= weight);
+        for record in records {
+            let at_hand = record - self.buffers.first;
+            self.buffers.product[..n].fill(1.0);
+            for ix in 0..self.arrangement.record_families.len() {
+                let weights = &self.weights[self.record_starts(record)[ix] as usize..][..n];
+                self.buffers.product.iter_mut().zip(weights).for_each(|(product, weight)| *product *= weight);
             }
-            let normaliser = long_dot(&self.buffers.base[..n], product);
-            self.buffers.normalisers.push(normaliser);
-            self.buffers.smallest = self.buffers.smallest.min(normaliser);
+            let Buffers { base, sums, product, tokens, normalisers, smallest, .. } = &mut *self.buffers;
+            let normaliser = long_dot(&base[..n], &product[..n]);
+            normalisers[at_hand] = normaliser;
+            *smallest = smallest.min(normaliser);
             if normaliser < TOO_SMALL {
                 continue;
             }
-            let factor = self.counts[record] / normaliser;
-            let Buffers { base, sums, product, .. } = &mut *self.buffers;
+            let factor = tokens[at_hand] / normaliser;
             for ((sum, product), base) in sums[..n].iter_mut().zip(&mut product[..n]).zip(&base[..n]) {
                 *product *= factor * *base;
                 *sum += *product;
             }
             self.add_product(record);
         }
-        self.add_sums(records.start);
+        self.add_sums(run);
     }
 
     /// Adds a run's sums in the buffer to the families that are the same throughout.
     #[inline(always)]
-    fn add_sums(&mut self, record: usize) {
-        let starts = &self.starts[record * self.n_families..][..self.n_families];
-        for &family in self.run_families {
-            let Some(shift) = self.shifts[family] else { continue };
-            let out = &mut self.out[starts[family].wrapping_add_signed(shift) as usize..][..self.n_states];
+    fn add_sums(&mut self, run: usize) {
+        let n = self.n_states;
+        for (ix, &family) in self.arrangement.run_families.iter().enumerate() {
+            let start = self.run_starts(run)[ix];
+            let out = if let Some(shift) = self.chunk.shifts[family] {
+                &mut self.out[start.wrapping_add_signed(shift) as usize..][..n]
+            } else if family == self.arrangement.lead && !self.own.is_empty() {
+                &mut self.own[start as usize - self.chunk.own.start..][..n]
+            } else {
+                continue;
+            };
             out.iter_mut().zip(&self.buffers.sums).for_each(|(out, sum)| *out += sum);
-        }
-        if !self.own.is_empty() {
-            let own = &mut self.own[starts[self.lead] as usize - self.own_start..][..self.n_states];
-            own.iter_mut().zip(&self.buffers.sums).for_each(|(own, sum)| *own += sum);
         }
     }
 
-    /// Goes through the records of a run again whose normalisers, kept from `first` on, are too small.
+    /// Goes through the records of a run again whose normalisers are too small.
     #[cold]
     #[inline(never)]
-    fn handle_rare(&mut self, records: Range<usize>, first: usize) {
+    fn handle_rare(&mut self, run: usize, records: Range<usize>) {
         self.buffers.sums.fill(0.0);
-        for (ix, record) in records.clone().enumerate() {
-            if self.buffers.normalisers[first + ix] < TOO_SMALL {
-                self.carefully(record);
+        for record in records {
+            if self.buffers.normalisers[record - self.buffers.first] < TOO_SMALL {
+                self.carefully(run, record);
             }
         }
-        self.add_sums(records.start);
+        self.add_sums(run);
     }
 
     /// Adds the expected counts in the buffer to the families that change within a run.
     #[inline(always)]
     fn add_product(&mut self, record: usize) {
         let n = self.n_states;
-        for &family in self.record_families {
-            let Some(shift) = self.shifts[family] else { continue };
-            let at = self.starts[record * self.n_families + family];
-            let out = &mut self.out[at.wrapping_add_signed(shift) as usize..][..n];
+        for (ix, &family) in self.arrangement.record_families.iter().enumerate() {
+            let Some(shift) = self.chunk.shifts[family] else { continue };
+            let start = self.record_starts(record)[ix];
+            let out = &mut self.out[start.wrapping_add_signed(shift) as usize..][..n];
             out.iter_mut().zip(&self.buffers.product[..n]).for_each(|(out, product)| *out += product);
         }
     }
 
     /// A record whose weights underflow: logarithms are added up. Impossible records add nothing.
-    fn carefully(&mut self, record: usize) {
-        let starts = &self.starts[record * self.n_families..][..self.n_families];
+    fn carefully(&mut self, run: usize, record: usize) {
+        let tokens = self.buffers.tokens[record - self.buffers.first];
         for state in 0..self.n_states {
-            let cells = starts.iter().map(|&start| start as usize + state);
+            let starts = self.run_starts(run).iter().chain(self.record_starts(record));
+            let cells = starts.map(|&start| start as usize + state);
             self.buffers.product[state] = match self.ln_weights {
                 Some(logs) => cells.map(|cell| logs[cell]).sum(),
                 None => cells.map(|cell| self.weights[cell].ln()).sum(),
@@ -327,25 +346,24 @@ impl Mixture<'_> {
         } else {
             product.iter_mut().for_each(|product| *product = (*product - largest).exp());
             let total: f64 = product.iter().sum();
-            let factor = self.counts[record] / total;
+            let factor = tokens / total;
             product.iter_mut().for_each(|product| *product *= factor);
             largest + total.ln()
         };
         self.buffers.sums.iter_mut().zip(&*product).for_each(|(sum, product)| *sum += product);
         self.add_product(record);
         if let Some(sum) = self.ln_sum.as_mut() {
-            **sum += self.counts[record] * ln;
+            **sum += tokens * ln;
         }
     }
 
-    /// Adds the logarithms of the normalisers of these records up, but for those that were handled carefully.
+    /// Adds the logarithms of the normalisers at hand up, but for those of records that were handled carefully.
     #[inline(always)]
-    fn take_logs(&mut self, records: Range<usize>) {
+    fn take_logs(&mut self) {
         if let Some(ln_sum) = self.ln_sum.as_mut() {
             let logs = &mut self.buffers.normalisers;
             logs.iter_mut().for_each(|log| *log = special::ln(if *log >= TOO_SMALL { *log } else { 1.0 }));
-            **ln_sum += long_dot(logs, &self.counts[records]);
+            **ln_sum += long_dot(logs, &self.buffers.tokens);
         }
-        self.buffers.normalisers.clear();
     }
 }

@@ -23,6 +23,7 @@ mod start;
 mod stochastic;
 mod stream_tables;
 mod tables;
+mod tokens;
 mod vb;
 
 pub use allocation::{AllocationFit, BestAllocation, Given};

@@ -22,6 +22,13 @@ impl Numbers {
         Numbers { list, first, len }
     }
 
+    /// The numbers alone, in the same memory.
+    pub fn into_list(mut self) -> Vec<f64> {
+        self.list.truncate(self.first + self.len);
+        self.list.drain(..self.first);
+        self.list
+    }
+
     /// The numbers and the room behind them.
     pub fn with_room(&self) -> &[f64] {
         &self.list[self.first..self.first + self.len + ROOM]

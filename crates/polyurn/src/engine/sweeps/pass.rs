@@ -112,25 +112,14 @@ struct ChunkPass<'p> {
 impl ChunkPass<'_> {
     fn run(self, chunk: &Chunk, out: Out<'_>, buffers: &mut Buffers, messages: &mut Messages) -> Tally {
         let group = &self.layout.groups[self.arrangement.group];
-        let n_families = group.families.len();
-        let starts = &self.arrangement.records.starts[chunk.records.start * n_families..chunk.records.end * n_families];
-        let counts = &self.arrangement.records.counts[chunk.records.clone()];
         let mut tally = Tally::default();
         if let Some(n_states) = group.mixture_size() {
             self.isa.run_eights(Mixture {
                 n_states,
-                n_families,
-                first_record: chunk.records.start,
-                run_ends: &self.arrangement.run_ends[chunk.runs.clone()],
-                run_families: &self.arrangement.run_families,
-                record_families: &self.arrangement.record_families,
-                starts,
-                counts,
+                arrangement: self.arrangement,
+                chunk,
                 weights: self.weights.values.with_room(),
                 ln_weights: self.weights.logs,
-                shifts: &chunk.shifts,
-                lead: self.arrangement.lead,
-                own_start: chunk.own.start,
                 own: out.own,
                 out: out.shared,
                 buffers,
@@ -138,7 +127,7 @@ impl ChunkPass<'_> {
             });
             return tally;
         }
-        for (starts, &count) in starts.chunks_exact(n_families).zip(counts) {
+        self.arrangement.for_each_of(chunk.runs.clone(), |starts, count| {
             let ln = messages.collect(group, starts, self.weights);
             let count = if group.block.is_some() {
                 tally.ln_weight += count * ln;
@@ -149,7 +138,7 @@ impl ChunkPass<'_> {
                 expected
             };
             if ln == f64::NEG_INFINITY {
-                continue;
+                return;
             }
             messages.distribute(&group.elimination);
             for (ix, (family, &start)) in group.families.iter().zip(starts).enumerate() {
@@ -169,7 +158,7 @@ impl ChunkPass<'_> {
                     }
                 }
             }
-        }
+        });
         tally
     }
 }

@@ -16,6 +16,9 @@ use hashbrown::HashMap;
 /// Probabilities below this are zero: a product of three of them would no longer be a number at full precision.
 const NEVER: f64 = 1e-100;
 
+/// Rows with no more tokens than this have no probabilities: no token is in them.
+const EMPTY: f64 = 1e-300;
+
 /// What is maximised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -102,12 +105,14 @@ pub struct Point {
     pub weights: Numbers,
     /// What the counts of each row were divided by.
     denominators: Vec<f64>,
+    /// One over these, for the table in work.
+    reciprocals: Vec<f64>,
 }
 
 impl Point {
     /// Tables to start from.
     pub fn new(layout: &Layout, mode: Mode, weights: Numbers) -> Self {
-        Point { mode, weights, denominators: vec![1.0; layout.n_rows] }
+        Point { mode, weights, denominators: vec![1.0; layout.n_rows], reciprocals: Vec::new() }
     }
 
     /// As numbers in a row.
@@ -119,7 +124,8 @@ impl Point {
     pub fn from_list(layout: &Layout, mode: Mode, list: &[f64]) -> Self {
         let mut weights = Numbers::zeros(layout.n_cells);
         weights.copy_from_slice(&list[..layout.n_cells]);
-        Point { mode, weights, denominators: list[layout.n_cells..][..layout.n_rows].to_vec() }
+        let denominators = list[layout.n_cells..][..layout.n_rows].to_vec();
+        Point { mode, weights, denominators, reciprocals: Vec::new() }
     }
 
     /// Sets the wanted tables from counts, to which it adds what the mode says.
@@ -136,8 +142,11 @@ impl Point {
                     *count += self.mode.added(table.pseudo.at(ix).value);
                 }
             }
-            let (rows, weights) = (&self.denominators[table.rows()], &mut self.weights[table.cells()]);
-            isa.run(Divide { table, rows, counts, weights });
+            let one_over = |&row: &f64| if row > EMPTY { 1.0 / row } else { 0.0 };
+            self.reciprocals.clear();
+            self.reciprocals.extend(self.denominators[table.rows()].iter().map(one_over));
+            let (reciprocals, weights) = (&self.reciprocals[..], &mut self.weights[table.cells()]);
+            isa.run(Divide { table, reciprocals, counts, weights });
         }
     }
 
@@ -200,7 +209,8 @@ impl Point {
 /// Counts over those of their rows.
 struct Divide<'a> {
     table: &'a CellTable,
-    rows: &'a [f64],
+    /// One over the counts of the rows.
+    reciprocals: &'a [f64],
     counts: &'a [f64],
     weights: &'a mut [f64],
 }
@@ -208,16 +218,15 @@ struct Divide<'a> {
 impl Job for Divide<'_> {
     #[inline(always)]
     fn run(self) {
-        let Divide { table, rows, counts, weights } = self;
+        let Divide { table, reciprocals, counts, weights } = self;
         let n = table.shape.interior;
         let blocks = weights.chunks_exact_mut(n).zip(counts.chunks_exact(n)).zip(&table.row_of_block);
-        let share = |count: f64, row: f64| {
-            let share = count / row;
-            // Also where a row has no counts, and so no probabilities: no token is in it.
+        let share = |count: f64, reciprocal: f64| {
+            let share = count * reciprocal;
             if share > NEVER { share } else { 0.0 }
         };
         for ((weights, counts), &first) in blocks {
-            let rows = &rows[first as usize..];
+            let rows = &reciprocals[first as usize..];
             match &table.row_map {
                 RowMap::One => weights.iter_mut().zip(counts).for_each(|(w, &count)| *w = share(count, rows[0])),
                 RowMap::Each => {

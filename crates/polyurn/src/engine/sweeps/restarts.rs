@@ -143,8 +143,10 @@ impl Climb {
             }
         }
         for arrangement in arrangements {
-            arrangement.records.starts.iter().for_each(|&start| mix.word(u64::from(start)));
-            arrangement.records.counts.iter().for_each(|count| mix.word(count.to_bits()));
+            arrangement.for_each_record(|starts, n_tokens| {
+                starts.iter().for_each(|&start| mix.word(u64::from(start)));
+                mix.word(n_tokens.to_bits());
+            });
         }
         mix.0
     }

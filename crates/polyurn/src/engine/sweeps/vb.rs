@@ -179,8 +179,7 @@ impl VbFit {
                 *mean = (table.pseudo.at(cell).value + count) / (table.row_pseudo.at(row).value + rows[row]);
             }
         }
-        self.layout.ln_likelihood(self.arrangements.iter().map(|own| (own.group, &own.records)), &means)
-            + certain_likelihood(problem, &self.layout, Mode::Softmax)
+        self.layout.ln_likelihood(&self.arrangements, &means) + certain_likelihood(problem, &self.layout, Mode::Softmax)
     }
 
     /// Means and spreads of all tables, for the problem that was fitted.
@@ -196,13 +195,9 @@ impl Vb {
     /// When cancelled, when the time is up before the first sweep, when the start does not fit the model, or when the tables
     /// have too many cells.
     pub fn fit(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<VbFit> {
-        let (layout, records) = Layout::new(problem)?;
+        let layout = Layout::new(problem)?;
         let wanted = vec![true; layout.tables.len()];
-        let arrangements: Vec<Arrangement> = records
-            .into_iter()
-            .enumerate()
-            .map(|(ix, own)| Arrangement::new(&layout, ix, own, &wanted, None))
-            .collect();
+        let arrangements = Arrangement::of_groups(&layout, problem.counts, &wanted, None);
         let unknown = UnknownCells::of(problem)?;
         let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
         let fingerprint = self.climb.fingerprint("vb", &layout, &arrangements, seed);
@@ -214,7 +209,7 @@ impl Vb {
         let (climbs, mut counts) = climb.climb_from_all("vb", fingerprint, control, |restart, tick| {
             let mut ascent = ascent(restart);
             let (trace, converged) = climb.climb(|| ascent.sweep().value(), tick)?;
-            let mut state = ascent.counts.to_vec();
+            let mut state = ascent.counts.into_list();
             state.push(ascent.n_unknown);
             Ok(Climbed { trace, converged, state })
         })?;

@@ -1,9 +1,10 @@
 //! A batch in work.
 
 use super::local::ByValue;
+use crate::counts::Counts;
 use crate::engine::sweeps::arrangement::Arrangement;
 use crate::engine::sweeps::dirichlet::add_rows;
-use crate::engine::sweeps::layout::{Layout, Records};
+use crate::engine::sweeps::layout::Layout;
 use crate::engine::sweeps::messages::Weights;
 use crate::engine::sweeps::numbers::Numbers;
 use crate::engine::sweeps::pass::{Tally, Wanted, Work, expect};
@@ -27,13 +28,9 @@ pub(super) struct Batch {
 
 impl Batch {
     /// All numbers are zero as yet.
-    pub fn new(layout: Layout, records: Vec<Records>, local_tokens: ByValue<u64>) -> Self {
+    pub fn new(layout: Layout, counts: &Counts, local_tokens: ByValue<u64>) -> Self {
         let wanted = vec![true; layout.tables.len()];
-        let arrangements = records
-            .into_iter()
-            .enumerate()
-            .map(|(ix, own)| Arrangement::new(&layout, ix, own, &wanted, None))
-            .collect();
+        let arrangements = Arrangement::of_groups(&layout, counts, &wanted, None);
         let (n_cells, n_rows) = (layout.n_cells, layout.n_rows);
         Batch {
             layout,

@@ -310,8 +310,8 @@ impl<'m> Learner<'m> {
         for (node, _) in &self.local {
             local_tokens.insert(*node, tokens_by_value(self.model, problem.counts, *node)?);
         }
-        let (layout, records) = Layout::new(problem)?;
-        let mut batch = Batch::new(layout, records, local_tokens);
+        let layout = Layout::new(problem)?;
+        let mut batch = Batch::new(layout, problem.counts, local_tokens);
         let is_untouched = self.tables.iter().all(|(counted, _)| match counted {
             Counted::Table(table) => table.capacity() == 0,
             Counted::Root(_) => true,
