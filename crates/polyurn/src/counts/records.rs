@@ -78,11 +78,35 @@ impl Counts {
                 }
             }
             grouping.add(&seen, &values, count);
-            n_tokens = n_tokens
-                .checked_add(count)
-                .ok_or_else(|| Error::Setting("the counts add up to more than 2^64 - 1 tokens".into()))?;
+            n_tokens = n_tokens.checked_add(count).ok_or_else(too_many)?;
         }
         Ok(Counts { labels, blocks: grouping.blocks, n_tokens, unknown })
+    }
+
+    /// The same for rows that all differ: where nothing is missing and no count is zero, the columns are the records.
+    ///
+    /// # Errors
+    /// When the counts add up to more than 64 bits hold.
+    pub fn of_distinct_rows(
+        labels: Vec<Labels>,
+        columns: Vec<Option<Vec<u32>>>,
+        row_counts: &[u64],
+        unknown: Vec<Vec<u32>>,
+    ) -> Result<Self> {
+        let is_whole = columns.iter().flatten().all(|column| !column.contains(&MISSING));
+        if !is_whole || row_counts.is_empty() || row_counts.contains(&0) {
+            return Counts::new(labels, &columns, row_counts, unknown);
+        }
+        let n_tokens = row_counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count)).ok_or_else(too_many)?;
+        let (mut seen, mut values) = (Vec::new(), Vec::new());
+        for (node, column) in columns.into_iter().enumerate() {
+            if let Some(column) = column {
+                seen.push(node as u32);
+                values.push(column);
+            }
+        }
+        let blocks = vec![Block { seen, values, counts: row_counts.to_vec() }];
+        Ok(Counts { labels, blocks, n_tokens, unknown })
     }
 
     /// Tokens of which all nodes are known, as if only the nodes from `n_hidden` on had been seen: values are called
@@ -129,6 +153,10 @@ impl Counts {
             })
             .collect()
     }
+}
+
+fn too_many() -> Error {
+    Error::Setting("the counts add up to more than 2^64 - 1 tokens".into())
 }
 
 /// Blocks under construction, with an index from (pattern, values) to the record.
@@ -206,8 +234,22 @@ mod tests {
     }
 
     #[test]
+    fn distinct_rows_need_no_merging() {
+        let columns = [Some(vec![0, 0, 1, 2]), None, Some(vec![1, 2, 1, 0])];
+        let with_gap = [Some(vec![0, 0, 1, 2]), None, Some(vec![1, 2, MISSING, 0])];
+        for (columns, row_counts) in [(&columns, [2, 3, 1, 4]), (&columns, [2, 0, 1, 4]), (&with_gap, [2, 3, 1, 4])] {
+            let labels = vec![Labels::Indexed { size: 3, first: 0 }; 3];
+            let merged = Counts::new(labels.clone(), columns, &row_counts, Vec::new()).unwrap();
+            let moved = Counts::of_distinct_rows(labels, columns.to_vec(), &row_counts, Vec::new()).unwrap();
+            assert_eq!(moved, merged);
+        }
+    }
+
+    #[test]
     fn a_total_beyond_64_bits_is_refused() {
         let labels = vec![Labels::Indexed { size: 2, first: 0 }];
-        assert!(Counts::new(labels, &[Some(vec![0, 1])], &[u64::MAX, 1], Vec::new()).is_err());
+        let columns = [Some(vec![0, 1])];
+        assert!(Counts::new(labels.clone(), &columns, &[u64::MAX, 1], Vec::new()).is_err());
+        assert!(Counts::of_distinct_rows(labels, columns.to_vec(), &[u64::MAX, 1], Vec::new()).is_err());
     }
 }

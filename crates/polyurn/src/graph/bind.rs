@@ -10,6 +10,7 @@ use super::spec::{ModelSpec, Size};
 use crate::counts::{Counts, Dataset, Labels, MISSING};
 use crate::error::{Error, Result};
 use crate::warning::Warning;
+use hashbrown::HashSet;
 use std::collections::BTreeMap;
 
 /// How to read the data's columns.
@@ -80,7 +81,15 @@ pub fn bind(source: &ModelSource, dataset: &Dataset, options: BindOptions<'_>) -
         column_of.iter().zip(&coding.recode).map(value).collect()
     };
     let unknown = dataset.unknown.iter().map(recode_cell).collect();
-    let counts = Counts::new(coding.labels, &columns, &dataset.counts, unknown)?;
+    // The data's rows differ, and go on differing where every column is used and no two of its values become one.
+    let is_used = |column: usize| column_of.contains(&Some(column));
+    let is_one_to_one = |recode: &Vec<u32>| recode.iter().collect::<HashSet<_>>().len() == recode.len();
+    let are_distinct = (0..dataset.columns.len()).all(is_used) && coding.recode.iter().flatten().all(is_one_to_one);
+    let counts = if are_distinct {
+        Counts::of_distinct_rows(coding.labels, columns, &dataset.counts, unknown)?
+    } else {
+        Counts::new(coding.labels, &columns, &dataset.counts, unknown)?
+    };
     Ok(Binding { model, counts, warnings })
 }
 

@@ -74,13 +74,15 @@ pub fn expect(
             own_cells.push(own);
             (rest, first) = (later, chunk.own.end.max(first));
         }
-        let chunks = work.chunks[..n_chunks].par_iter_mut().zip(&arrangement.chunks).zip(own_cells);
-        chunks.for_each(|((own, chunk), own_cells)| {
-            if own.sums.len() == chunk.n_sums() {
-                own.sums.fill(0.0);
-            } else {
+        // Memory comes from one thread: what each thread has given back to its own store, another cannot use.
+        for (own, chunk) in work.chunks.iter_mut().zip(&arrangement.chunks) {
+            if own.sums.len() != chunk.n_sums() {
                 own.sums = Numbers::zeros(chunk.n_sums());
             }
+        }
+        let chunks = work.chunks[..n_chunks].par_iter_mut().zip(&arrangement.chunks).zip(own_cells);
+        chunks.for_each(|((own, chunk), own_cells)| {
+            own.sums.fill(0.0);
             let out = Out { own: own_cells, shared: own.sums.with_room_mut() };
             own.tally = pass.run(chunk, out, &mut own.buffers, &mut own.messages);
         });
