@@ -93,20 +93,28 @@ fn lda() -> Result<()> {
     let given = ln_p_given(&problem, &[binding.model.find("doc").expect("a node")])?.value();
     // From their tables on: a sweep can only raise a bound, so ours must lie a little above theirs if both mean the same.
     let start = peer_tables(&peer, &binding.counts.labels[0], &binding.counts.labels[2]);
-    let from_theirs = Vb { climb: climb(1), start: Some(start) }.fit(&problem, Seed(0), &mut Control::default())?;
+    let from_theirs = Vb { climb: climb(1), start: Some(start), ..Default::default() }.fit(
+        &problem,
+        Seed(0),
+        &mut Control::default(),
+    )?;
     println!(
         "            bound of {} {theirs:.1}; ours one sweep on from its tables {:.1}",
         peer.version(),
         from_theirs.bound.value() - given
     );
     for seed in 0..4 {
-        let fit = Vb { climb: climb(300), start: None }.fit(&problem, Seed(seed), &mut Control::default())?;
+        let fit = Vb { climb: climb(300), start: None, ..Default::default() }.fit(
+            &problem,
+            Seed(seed),
+            &mut Control::default(),
+        )?;
         let bounds: Vec<f64> = fit.climbs.trace.iter().map(|bound| bound - given).collect();
         let Some(n_sweeps) = bounds.iter().position(|&bound| bound >= theirs) else {
             println!("            seed {seed}: not reached, {:.1} after 300 sweeps", bounds[299]);
             continue;
         };
-        let vb = Vb { climb: climb(n_sweeps as u64 + 1), start: None };
+        let vb = Vb { climb: climb(n_sweeps as u64 + 1), start: None, ..Default::default() };
         let (seconds, _) = best_of(3, || vb.fit(&problem, Seed(seed), &mut Control::default()))?;
         println!(
             "{:>10.1} ms  seed {seed}: as high after {} sweeps, {:.1} times sooner; {:.1} after 300",
@@ -317,7 +325,7 @@ fn scale_case([n_docs, n_records, n_topics]: [u64; 3]) -> Result<()> {
     let before = resident();
     let fit = |max_iter: u64| {
         let climb = Climb { restarts: 1, max_iter, tol: 0.0, threads: 2, ..Default::default() };
-        Vb { climb, start: None }.fit(&problem, Seed(1), &mut Control::default())
+        Vb { climb, start: None, ..Default::default() }.fit(&problem, Seed(1), &mut Control::default())
     };
     drop(fit(3)?);
     let most = most_resident();

@@ -96,6 +96,8 @@ pub enum Warning {
         /// Sweeps that were done.
         sweeps: u64,
     },
+    /// A free size of the prior went as far as it may: the bound rises on and on.
+    SizeWithoutMaximum,
     /// Different starts reached objectives that differ by more than a nat.
     StartsDisagree {
         /// Best less worst.
@@ -215,6 +217,12 @@ impl fmt::Display for Warning {
             ),
             Warning::NotConverged { sweeps } => {
                 write!(f, "still moving after {sweeps} sweeps; raise --max-iter, or --tol to be content with less")
+            }
+            Warning::SizeWithoutMaximum => {
+                write!(
+                    f,
+                    "a size of the prior went as far as it may, and the bound still rises: give that size by hand"
+                )
             }
             Warning::StartsDisagree { spread, n_best, starts } => write!(
                 f,

@@ -141,7 +141,11 @@ fn by_vb(
     args.sweeps.refuse_mode("vb")?;
     args.sweeps.refuse_update("vb")?;
     refuse_hidden(args, "vb")?;
-    let vb = Vb { climb: args.sweeps.sweeps.climb(&args.particles, output.n_threads), start: args.sweeps.start()? };
+    let vb = Vb {
+        climb: args.sweeps.sweeps.climb(&args.particles, output.n_threads),
+        start: args.sweeps.start()?,
+        ..Default::default()
+    };
     let fit = vb.fit(problem, output.seed(), control)?;
     warnings.extend(fit.climbs.warnings.iter().cloned());
     let intensity = posterior_intensity(problem, fit.n_unknown.unwrap_or(0.0))?;

@@ -272,7 +272,10 @@ impl Job<'_> {
                         "--totals: --method vb bounds the sum over all totals, not each of them; use exact or smc";
                     return Err(Error::Setting(message.into()));
                 }
-                Ok((Engine::Vb(Vb { climb: sweeps.climb(particles, n_threads), start: None }), asked()))
+                Ok((
+                    Engine::Vb(Vb { climb: sweeps.climb(particles, n_threads), start: None, ..Default::default() }),
+                    asked(),
+                ))
             }
             ScoreMethod::Auto if particles.is_any_given() => {
                 Ok((Engine::Particles("smc", smc(wish()?)?), "particles were asked for".into()))

@@ -44,6 +44,15 @@ impl<'a> Problem<'a> {
         Ok(Problem { model, prior, counts, plan, layout: OnceLock::new() })
     }
 
+    /// The same with another prior for the same model, of which the same rows have pseudo-counts.
+    pub fn with_prior<'b>(&self, prior: &'b Prior) -> Problem<'b>
+    where
+        'a: 'b,
+    {
+        let Problem { model, counts, plan, .. } = self;
+        Problem { model, prior, counts, plan: plan.clone(), layout: OnceLock::new() }
+    }
+
     /// What particles keep, made when first asked for: the pilots and the runs of one job share it.
     ///
     /// # Errors

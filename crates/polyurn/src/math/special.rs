@@ -83,6 +83,25 @@ pub fn digamma(x: f64) -> f64 {
     ln(y) - (0.5 * inverse + z * series) - steps
 }
 
+/// The derivative of [`digamma`] for x > 0.
+///
+/// Eight steps of psi'(x) = psi'(x + 1) + 1/x^2, then the asymptotic series.
+#[inline(always)]
+pub fn trigamma(x: f64) -> f64 {
+    let mut steps = 0.0;
+    for ix in (0..8).rev() {
+        let inverse = 1.0 / (x + f64::from(ix));
+        steps += inverse * inverse;
+    }
+    let inverse = 1.0 / (x + 8.0);
+    let z = inverse * inverse;
+    let mut series = -3617.0 / 510.0;
+    for term in [7.0 / 6.0, -691.0 / 2730.0, 5.0 / 66.0, -1.0 / 30.0, 1.0 / 42.0, -1.0 / 30.0, 1.0 / 6.0] {
+        series = series * z + term;
+    }
+    inverse + z * (0.5 + inverse * series) + steps
+}
+
 /// ln Gamma(x + s) - ln Gamma(x) for x >= 1e-290 and s >= 0, without the cancellation that a difference of two logarithms
 /// would have.
 #[inline(always)]
@@ -166,6 +185,24 @@ mod tests {
         for x in spread(1e9, 1e290, 500) {
             assert!((digamma(x) - x.ln()).abs() < 1e-9, "{x}");
         }
+    }
+
+    #[test]
+    fn trigamma_has_its_known_values_and_is_the_slope_of_digamma() {
+        let pi_squared = std::f64::consts::PI * std::f64::consts::PI;
+        assert!((trigamma(1.0) / (pi_squared / 6.0) - 1.0).abs() < 1e-15);
+        assert!((trigamma(0.5) / (pi_squared / 2.0) - 1.0).abs() < 1e-15);
+        for x in spread(1e-8, 1e8, 5000) {
+            let (left, right) = (trigamma(x) - trigamma(x + 1.0), 1.0 / (x * x));
+            assert!((left - right).abs() <= 1e-15 * (trigamma(x) + right), "{x}");
+        }
+        for x in spread(1e-3, 1e3, 500) {
+            let step = 1e-5 * x;
+            let slope = (digamma(x + step) - digamma(x - step)) / (2.0 * step);
+            // Rounding of the difference, and the third derivative.
+            assert!((slope / trigamma(x) - 1.0).abs() < 1e-9 + 1e-15 * digamma(x).abs() / (step * trigamma(x)), "{x}");
+        }
+        assert!((trigamma(1e150) * 1e150 - 1.0).abs() < 1e-15);
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub struct Prior {
     shape: f64,
     rate: Option<f64>,
     consistent: bool,
+    /// For each table whether its pseudo-counts are in proportion to `a`; whether the Gamma shape is `a`.
+    follows_a: Vec<bool>,
+    shape_follows_a: bool,
 }
 
 impl Prior {
@@ -90,12 +93,42 @@ impl Prior {
         builder.override_cells(&mut tables, &settings.pseudo_counts)?;
         let shape = settings.shape.or(settings.a).or(own_size).unwrap_or(1.0);
         let consistent = !matches!(settings.spec, PriorSpec::Tables { .. }) && settings.pseudo_counts.is_empty();
-        Ok(Prior { tables, shape, rate: settings.rate, consistent })
+        let mut follows_a = vec![settings.tables_follow_a(); tables.len()];
+        for (name, _) in &settings.pseudo_counts {
+            follows_a[model.node(builder.find(name)?).table.ix()] = false;
+        }
+        let shape_follows_a = settings.shape.is_none();
+        Ok(Prior { tables, shape, rate: settings.rate, consistent, follows_a, shape_follows_a })
     }
 
     /// Pseudo-counts of a table.
     pub fn table(&self, table: TableIndex) -> &PseudoCounts {
         &self.tables[table.ix()]
+    }
+
+    /// Whether a table's pseudo-counts are in proportion to `a`.
+    pub fn follows_a(&self, table: TableIndex) -> bool {
+        self.follows_a[table.ix()]
+    }
+
+    /// Whether the Gamma shape is `a`.
+    pub fn shape_follows_a(&self) -> bool {
+        self.shape_follows_a
+    }
+
+    /// Multiplies the pseudo-counts of a table.
+    pub fn multiply_table(&mut self, table: TableIndex, factor: f64) {
+        self.tables[table.ix()].multiply(factor);
+    }
+
+    /// Multiplies the Gamma shape.
+    pub fn multiply_shape(&mut self, factor: f64) {
+        self.shape *= factor;
+    }
+
+    /// The Gamma rate, if it was given.
+    pub fn rate(&self) -> Option<f64> {
+        self.rate
     }
 
     /// The Gamma shape.

@@ -23,6 +23,16 @@ impl PseudoCount {
         self.value == 0.0 && self.ln_if_tiny == f64::NEG_INFINITY
     }
 
+    /// A multiple of it.
+    #[inline(always)]
+    pub fn times(self, factor: f64) -> Self {
+        let value = self.value * factor;
+        if value >= TINY || factor == 1.0 {
+            return PseudoCount { value, ln_if_tiny: self.ln_if_tiny };
+        }
+        PseudoCount { value, ln_if_tiny: self.ln() + factor.ln() }
+    }
+
     /// Natural logarithm.
     pub fn ln(self) -> f64 {
         if self.value < TINY { self.ln_if_tiny } else { self.value.ln() }
@@ -96,6 +106,15 @@ impl PseudoCounts {
             PseudoCounts::Dense { rows, parent_sizes, .. } => {
                 PseudoCount::exact(rows[row_number(parents, parent_sizes)])
             }
+        }
+    }
+
+    /// Multiplies all of them.
+    pub fn multiply(&mut self, factor: f64) {
+        match self {
+            PseudoCounts::Even { cell, row } => [cell, row].into_iter().for_each(|own| *own = own.times(factor)),
+            PseudoCounts::Product { terms } => terms.iter_mut().for_each(|term| term.size *= factor),
+            PseudoCounts::Dense { cells, rows, .. } => cells.iter_mut().chain(rows).for_each(|own| *own *= factor),
         }
     }
 

@@ -39,8 +39,9 @@ fn marginals_and_measures_are_sums_over_all_cells_in_random_models() {
         n_tied += usize::from(!dag.tied.is_empty());
         let pseudo = dag.random_tables(&mut rng);
         with_problem(&rows.bind(&dag), &tables(pseudo), |problem| {
-            let fit =
-                Vb { climb: climb(1, 3), start: None }.fit(problem, Seed(round), &mut Control::default()).unwrap();
+            let fit = Vb { climb: climb(1, 3), start: None, ..Default::default() }
+                .fit(problem, Seed(round), &mut Control::default())
+                .unwrap();
             let means = fit.tables(problem);
             let intensity = 17.5;
             let decomposition = Decomposition::new(problem, &means, intensity).unwrap();
@@ -208,7 +209,8 @@ fn shapes_are_told_apart() {
         let binding = bound(model, &csv(table));
         with_problem(&binding, &settings(2.0), |problem| {
             let climb = Climb { restarts: 1, max_iter: 2, ..Default::default() };
-            let fit = Vb { climb, start: None }.fit(problem, Seed(1), &mut Control::default()).unwrap();
+            let fit =
+                Vb { climb, start: None, ..Default::default() }.fit(problem, Seed(1), &mut Control::default()).unwrap();
             let decomposition = Decomposition::new(problem, &fit.tables(problem), 10.0).unwrap();
             assert_eq!(decomposition.factors().unwrap().shape, want, "{model}");
         });

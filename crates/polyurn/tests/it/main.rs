@@ -14,6 +14,7 @@ mod large_tables;
 mod limits;
 mod plan_brute_force;
 mod presets;
+mod prior_sizes;
 mod reversal;
 mod smc_calibration;
 mod smc_engine;

@@ -73,7 +73,7 @@ fn one_batch_of_everything_and_a_whole_step_is_a_sweep() {
         let start = StartTables { tables: dag.random_tables(&mut rng) };
         with_problem(&rows.bind(&dag), &prior, |problem| {
             for n_sweeps in [1, 3] {
-                let vb = Vb { climb: climb(1, n_sweeps), start: Some(start.clone()) };
+                let vb = Vb { climb: climb(1, n_sweeps), start: Some(start.clone()), ..Default::default() };
                 let fit = vb.fit(problem, Seed(5), &mut Control::default()).unwrap();
                 for local in [Vec::new(), locals(problem)] {
                     n_local += usize::from(!local.is_empty());
@@ -111,7 +111,7 @@ fn bounds_agree_with_those_of_sweeps_that_stand_still() {
                     learner.step_by(problem.counts, 1.0).unwrap();
                     learner.start_pass();
                 }
-                let vb = Vb { climb: climb(1, 3000), start: start.clone() };
+                let vb = Vb { climb: climb(1, 3000), start: start.clone(), ..Default::default() };
                 let fit = vb.fit(problem, Seed(5), &mut Control::default()).unwrap();
                 assert_relative(&dag.text(), learner.bound(problem.counts).unwrap(), fit.bound.value(), 1e-8);
             }
@@ -182,7 +182,8 @@ fn passes_come_near_the_bound_of_sweeps() {
         let (binding, prior) = simulated(model, &seen, 8000, &prior);
         with_problem(&binding, &prior, |problem| {
             let climb = Climb { restarts: 6, ..Default::default() };
-            let best = Vb { climb, start: None }.fit(problem, Seed(5), &mut Control::default()).unwrap();
+            let best =
+                Vb { climb, start: None, ..Default::default() }.fit(problem, Seed(5), &mut Control::default()).unwrap();
             let mut all = records(problem.counts);
             if is_grouped {
                 all.sort();

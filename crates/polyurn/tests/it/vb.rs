@@ -28,7 +28,7 @@ fn bounds_are_those_of_the_cases_after_every_number_of_sweeps() {
         for (sweeps, want) in sweeps.iter().zip(case["exact"]["elbo"].as_array().unwrap()) {
             let start = Some(StartTables { tables: start.clone() });
             let found = with_case(&case, false, |problem| {
-                let fit = fit(problem, &Vb { climb: climb(1, sweeps.as_u64().unwrap()), start });
+                let fit = fit(problem, &Vb { climb: climb(1, sweeps.as_u64().unwrap()), start, ..Default::default() });
                 evidence(problem, fit.bound).unwrap().log_marginal
             });
             assert_relative(&format!("{} after {sweeps}", case["name"]), found, number(want), 1e-9);
@@ -42,7 +42,9 @@ fn bounds_are_those_of_the_cases_after_every_number_of_sweeps() {
 fn bounds_never_fall_and_never_exceed_the_exact_value() {
     for case in cases() {
         let exact = number(&case["exact"]["log_p_sequence"]);
-        let found = with_case(&case, false, |problem| fit(problem, &Vb { climb: climb(2, 40), start: None }));
+        let found = with_case(&case, false, |problem| {
+            fit(problem, &Vb { climb: climb(2, 40), start: None, ..Default::default() })
+        });
         let trace = &found.climbs.trace;
         assert!(found.bound.value() <= exact + 1e-10 * exact.abs(), "{}: {:?} {exact}", case["name"], found.bound);
         for pair in trace.windows(2) {
@@ -57,7 +59,7 @@ fn one_hidden_value_gives_the_closed_form() {
     for model in ["i -> k[1] -> j", "k[1] -> i j", "k[1] -> i j; i -> j", "i -> k[1] -> l[1] -> j"] {
         with_problem(&bound(model, &data), &settings(0.7), |problem| {
             let exact = Exact::default().ln_p_sequence(problem, &mut Control::default()).unwrap();
-            let found = fit(problem, &Vb { climb: climb(1, 3), start: None });
+            let found = fit(problem, &Vb { climb: climb(1, 3), start: None, ..Default::default() });
             assert_relative(model, found.bound.value(), exact.ln_p_sequence.value(), 1e-10);
         });
     }
@@ -80,7 +82,7 @@ fn sweeps_are_those_of_a_slow_reference_in_random_models() {
             n_mixtures += usize::from(problem.plan.patterns().iter().any(|pattern| pattern.unseen.len() == 1));
             let mut reference = Reference::new(problem, &start);
             let want: Vec<f64> = (0..6).map(|_| reference.vb_sweep()).collect();
-            let found = fit(problem, &Vb { climb: climb(1, 6), start: Some(start.clone()) });
+            let found = fit(problem, &Vb { climb: climb(1, 6), start: Some(start.clone()), ..Default::default() });
             let exact = has_exact.then(|| Exact::default().ln_p_sequence(problem, &mut Control::default()).unwrap());
             for (sweep, (found, want)) in found.climbs.trace.iter().zip(&want).enumerate() {
                 assert_relative(&format!("{} sweep {sweep}", dag.text()), *found, *want, 1e-11);
@@ -104,7 +106,7 @@ fn unknown_cells_have_a_bound_below_the_exact_sum_over_totals() {
             let exact = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
             let mean: f64 =
                 list.iter().map(|entry| (entry.tokens as f64 - 9.0) * (entry.log_joint - exact).exp()).sum();
-            let found = fit(problem, &Vb { climb: climb(1, 500), start: None });
+            let found = fit(problem, &Vb { climb: climb(1, 500), start: None, ..Default::default() });
             assert!(found.climbs.trace.windows(2).all(|pair| pair[1] >= pair[0] - 1e-12), "{model}");
             // Not only below, but near: the unknown cell's tokens and the tables are nearly independent here.
             assert!(
@@ -128,7 +130,7 @@ fn huge_counts_have_a_bound_that_never_falls() {
     }
     with_problem(&bound("i -> k[5] -> j", &csv(&text)), &settings(10.0), |problem| {
         assert!(problem.counts.n_tokens > 1_000_000_000_000);
-        let found = fit(problem, &Vb { climb: climb(1, 60), start: None });
+        let found = fit(problem, &Vb { climb: climb(1, 60), start: None, ..Default::default() });
         for pair in found.climbs.trace.windows(2) {
             assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{} {}", pair[0], pair[1]);
         }
@@ -141,7 +143,7 @@ fn tiny_and_huge_priors_have_finite_bounds() {
     for a in [1e-280, 1e-12, 1e-5, 1e9, 1e200] {
         for model in ["i -> k[3] -> j", "k[300] -> i j", "i -> k[2] -> l[2] -> j"] {
             with_problem(&bound(model, &data), &settings(a), |problem| {
-                let found = fit(problem, &Vb { climb: climb(1, 30), start: None });
+                let found = fit(problem, &Vb { climb: climb(1, 30), start: None, ..Default::default() });
                 assert!(found.bound.value().is_finite(), "{model} {a}: {:?}", found.climbs.trace);
                 for pair in found.climbs.trace.windows(2) {
                     assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{model} {a}: {} {}", pair[0], pair[1]);
@@ -161,7 +163,7 @@ fn bytes_do_not_depend_on_threads_or_instructions() {
             .map(|(threads, isa)| {
                 let climb = Climb { threads, isa, ..climb(2, 6) };
                 with_problem(&binding, &settings(20.0), |problem| {
-                    let fit = fit(problem, &Vb { climb, start: None });
+                    let fit = fit(problem, &Vb { climb, start: None, ..Default::default() });
                     (fit.tables(problem), fit.climbs)
                 })
             })

@@ -6,7 +6,7 @@
 
 use super::arrangement::Arrangement;
 use super::best_states::{BestState, BestStates};
-use super::dirichlet::{add_rows, expected_logs, ln_constants};
+use super::dirichlet::{CellCounts, ExpectedLogs, add_rows, expected_logs, ln_constants};
 use super::layout::{Group, Layout};
 use super::multinomial;
 use super::numbers::Numbers;
@@ -157,7 +157,7 @@ impl<'l> Ascent<'l> {
             counts: Numbers::zeros(layout.n_cells),
             rows: vec![0.0; layout.n_rows],
             weights,
-            row_psi: Vec::new(),
+            row_psi: vec![0.0; layout.n_rows],
             point,
             search: BestStates::default(),
         }
@@ -175,16 +175,11 @@ impl<'l> Ascent<'l> {
                 for table in &layout.tables {
                     add_rows(table, &self.counts, &mut self.rows);
                 }
-                let objective = ln_constants(layout, &self.counts, &self.rows, self.isa).value() + orders;
-                expected_logs(
-                    layout,
-                    &self.counts,
-                    &self.rows,
-                    self.isa,
-                    &mut self.row_psi,
-                    &mut self.logs,
-                    &mut self.weights,
-                );
+                let counts = CellCounts { cells: &self.counts, rows: &self.rows };
+                let as_given = vec![1.0; layout.tables.len()];
+                let objective = ln_constants(layout, &as_given, counts, self.isa).value() + orders;
+                let out = ExpectedLogs { logs: &mut self.logs, weights: &mut self.weights, row_psi: &mut self.row_psi };
+                expected_logs(layout, &as_given, counts, self.isa, out);
                 objective
             }
             Some(point) => {

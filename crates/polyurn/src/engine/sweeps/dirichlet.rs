@@ -25,37 +25,37 @@ pub fn add_rows(table: &CellTable, counts: &[f64], rows: &mut [f64]) {
     }
 }
 
+/// Counts of all cells, and their sums over rows.
+#[derive(Debug, Clone, Copy)]
+pub struct CellCounts<'c> {
+    pub cells: &'c [f64],
+    pub rows: &'c [f64],
+}
+
+/// Where expected logarithms of all cells go, and their exponentials; and a number for each row to work with.
+#[derive(Debug)]
+pub struct ExpectedLogs<'l> {
+    pub logs: &'l mut [f64],
+    pub weights: &'l mut [f64],
+    pub row_psi: &'l mut [f64],
+}
+
 /// Expected logarithms under Dirichlet rows with these counts, and their exponentials: psi(alpha + s) less that of the row.
-pub fn expected_logs(
-    layout: &Layout,
-    counts: &[f64],
-    rows: &[f64],
-    isa: Isa,
-    row_psi: &mut Vec<f64>,
-    logs: &mut [f64],
-    weights: &mut [f64],
-) {
-    row_psi.resize(rows.len(), 0.0);
-    for table in &layout.tables {
-        expected_logs_of(table, counts, rows, isa, row_psi, logs, weights);
+/// Pseudo-counts of each table are multiplied by its scale.
+pub fn expected_logs(layout: &Layout, scales: &[f64], counts: CellCounts<'_>, isa: Isa, mut out: ExpectedLogs<'_>) {
+    for (table, &scale) in layout.tables.iter().zip(scales) {
+        expected_logs_of(table, scale, counts, isa, &mut out);
     }
 }
 
 /// The same for one table. All lists are those of all tables.
-pub fn expected_logs_of(
-    table: &CellTable,
-    counts: &[f64],
-    rows: &[f64],
-    isa: Isa,
-    row_psi: &mut [f64],
-    logs: &mut [f64],
-    weights: &mut [f64],
-) {
+pub fn expected_logs_of(table: &CellTable, scale: f64, counts: CellCounts<'_>, isa: Isa, out: &mut ExpectedLogs<'_>) {
+    let (CellCounts { cells: counts, rows }, ExpectedLogs { logs, weights, row_psi }) = (counts, out);
     let range = table.rows();
     Isa::run(
         isa,
         Digamma {
-            pseudo: Values::of(&table.row_pseudo, 0..table.n_rows()),
+            pseudo: Values::of(&table.row_pseudo, scale, 0..table.n_rows()),
             counts: &rows[range.clone()],
             out: &mut row_psi[range],
         },
@@ -73,8 +73,8 @@ pub fn expected_logs_of(
         let first = part * at_once;
         Isa::run(
             isa,
-            ExpectedLogs {
-                pseudo: Values::of(&table.pseudo, first..first + counts.len()),
+            LogsOfCells {
+                pseudo: Values::of(&table.pseudo, scale, first..first + counts.len()),
                 table,
                 first_block: first / interior,
                 row_psi,
@@ -87,25 +87,25 @@ pub fn expected_logs_of(
 }
 
 /// The logarithm of the ratio of Dirichlet normalising constants with and without the counts, over all stored rows
-/// (the paper's B_n(alpha + E S)/B_n(alpha)).
-pub fn ln_constants(layout: &Layout, counts: &[f64], rows: &[f64], isa: Isa) -> Double {
+/// (the paper's B_n(alpha + E S)/B_n(alpha)), with each table's alpha multiplied by its scale.
+pub fn ln_constants(layout: &Layout, scales: &[f64], counts: CellCounts<'_>, isa: Isa) -> Double {
     let mut total = Double::ZERO;
-    for table in &layout.tables {
-        total = total + ln_rising(&table.pseudo, &counts[table.cells()], isa);
-        total = total - ln_rising(&table.row_pseudo, &rows[table.rows()], isa);
+    for (table, &scale) in layout.tables.iter().zip(scales) {
+        total = total + ln_rising(&table.pseudo, scale, &counts.cells[table.cells()], isa);
+        total = total - ln_rising(&table.row_pseudo, scale, &counts.rows[table.rows()], isa);
     }
     total
 }
 
-/// The sum of ln Gamma(alpha + s) - ln Gamma(alpha).
-fn ln_rising(pseudo: &Pseudo, counts: &[f64], isa: Isa) -> Double {
+/// The sum of ln Gamma(alpha + s) - ln Gamma(alpha), alpha being pseudo-counts times a scale.
+pub fn ln_rising(pseudo: &Pseudo, scale: f64, counts: &[f64], isa: Isa) -> Double {
     let parts: Vec<f64> = counts
         .par_chunks(CELLS_AT_ONCE)
         .enumerate()
         .map(|(part, counts)| {
             let first = part * CELLS_AT_ONCE;
             let mut sum = 0.0;
-            let pseudo = Values::of(pseudo, first..first + counts.len());
+            let pseudo = Values::of(pseudo, scale, first..first + counts.len());
             isa.run(LnRising { pseudo, counts, sum: &mut sum });
             sum
         })
@@ -113,18 +113,59 @@ fn ln_rising(pseudo: &Pseudo, counts: &[f64], isa: Isa) -> Double {
     parts.into_iter().fold(Double::ZERO, |total, part| total + Double::from(part))
 }
 
-/// Pseudo-counts of neighbouring cells.
+/// Slopes of [`ln_rising`] in the logarithm of the scale.
+pub fn slopes(pseudo: &Pseudo, scale: f64, counts: &[f64], isa: Isa) -> Slopes {
+    let parts: Vec<Slopes> = counts
+        .par_chunks(CELLS_AT_ONCE)
+        .enumerate()
+        .map(|(part, counts)| {
+            let first = part * CELLS_AT_ONCE;
+            let mut sums = Slopes::default();
+            let pseudo = Values::of(pseudo, scale, first..first + counts.len());
+            isa.run(SumOfSlopes { pseudo, counts, sums: &mut sums });
+            sums
+        })
+        .collect();
+    parts.into_iter().fold(Slopes::default(), Slopes::plus)
+}
+
+/// First and second derivative of ln Gamma(alpha + s) - ln Gamma(alpha) in ln alpha.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Slopes {
+    pub first: f64,
+    pub second: f64,
+}
+
+impl Slopes {
+    /// For one pseudo-count and one count.
+    #[inline(always)]
+    pub fn of(pseudo: f64, count: f64) -> Self {
+        // Below, the limit: the logarithm of alpha itself is all that moves.
+        let x = if pseudo < 1e-100 { 1e-100 } else { pseudo };
+        let first = x * (special::digamma(x + count) - special::digamma(x));
+        let bend = x * x * (special::trigamma(x + count) - special::trigamma(x));
+        if count > 0.0 { Slopes { first, second: first + bend } } else { Slopes::default() }
+    }
+
+    /// Of a sum.
+    #[inline(always)]
+    pub fn plus(self, other: Slopes) -> Self {
+        Slopes { first: self.first + other.first, second: self.second + other.second }
+    }
+}
+
+/// Pseudo-counts of neighbouring cells: the same for all, or a list and what to multiply it by.
 #[derive(Clone, Copy)]
 enum Values<'v> {
     Even(PseudoCount),
-    Listed(&'v [PseudoCount]),
+    Listed(&'v [PseudoCount], f64),
 }
 
 impl<'v> Values<'v> {
-    fn of(pseudo: &'v Pseudo, range: std::ops::Range<usize>) -> Self {
+    fn of(pseudo: &'v Pseudo, scale: f64, range: std::ops::Range<usize>) -> Self {
         match pseudo {
-            Pseudo::Even(value) => Values::Even(*value),
-            Pseudo::Listed(all) => Values::Listed(&all[range]),
+            Pseudo::Even(value) => Values::Even(value.times(scale)),
+            Pseudo::Listed(all) => Values::Listed(&all[range], scale),
         }
     }
 }
@@ -143,15 +184,15 @@ impl Job for Digamma<'_> {
                 let pairs = self.out.iter_mut().zip(self.counts);
                 pairs.for_each(|(out, count)| *out = special::digamma(pseudo.value + count));
             }
-            Values::Listed(list) => {
+            Values::Listed(list, scale) => {
                 let pairs = self.out.iter_mut().zip(self.counts).zip(list);
-                pairs.for_each(|((out, count), pseudo)| *out = special::digamma(pseudo.value + count));
+                pairs.for_each(|((out, count), pseudo)| *out = special::digamma(scale * pseudo.value + count));
             }
         }
     }
 }
 
-struct ExpectedLogs<'a> {
+struct LogsOfCells<'a> {
     pseudo: Values<'a>,
     table: &'a CellTable,
     first_block: usize,
@@ -161,10 +202,10 @@ struct ExpectedLogs<'a> {
     weights: &'a mut [f64],
 }
 
-impl Job for ExpectedLogs<'_> {
+impl Job for LogsOfCells<'_> {
     #[inline(always)]
     fn run(self) {
-        let ExpectedLogs { pseudo, table, first_block, row_psi, counts, logs, weights } = self;
+        let LogsOfCells { pseudo, table, first_block, row_psi, counts, logs, weights } = self;
         Digamma { pseudo, counts, out: logs }.run();
         let interior = table.shape.interior;
         let blocks = logs.chunks_exact_mut(interior).zip(&table.row_of_block[first_block..]);
@@ -208,12 +249,36 @@ impl Job for LnRising<'_> {
                 let one = |&count: &f64| special::ln_rising_tiny(pseudo.value, pseudo.ln_if_tiny, count);
                 *self.sum = self.counts.iter().map(one).sum();
             }
-            Values::Listed(list) => {
+            Values::Listed(list, scale) => {
                 let one = |(&count, pseudo): (&f64, &PseudoCount)| {
+                    let pseudo = pseudo.times(scale);
                     special::ln_rising_tiny(pseudo.value, pseudo.ln_if_tiny, count)
                 };
                 *self.sum = self.counts.iter().zip(list).map(one).sum();
             }
         }
+    }
+}
+
+struct SumOfSlopes<'a> {
+    pseudo: Values<'a>,
+    counts: &'a [f64],
+    sums: &'a mut Slopes,
+}
+
+impl Job for SumOfSlopes<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let mut sums = Slopes::default();
+        match self.pseudo {
+            Values::Even(pseudo) => {
+                self.counts.iter().for_each(|&count| sums = sums.plus(Slopes::of(pseudo.value, count)));
+            }
+            Values::Listed(list, scale) => {
+                let pairs = self.counts.iter().zip(list);
+                pairs.for_each(|(&count, pseudo)| sums = sums.plus(Slopes::of(scale * pseudo.value, count)));
+            }
+        }
+        *self.sums = sums;
     }
 }

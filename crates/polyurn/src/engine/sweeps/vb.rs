@@ -5,12 +5,13 @@
 //! that pair, and new expected logarithms.
 
 use super::arrangement::Arrangement;
-use super::dirichlet::{add_rows, expected_logs, ln_constants};
+use super::dirichlet::{CellCounts, ExpectedLogs, add_rows, expected_logs, ln_constants};
 use super::layout::Layout;
 use super::messages::Weights;
 use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
 use super::point::{Mode, certain_likelihood};
+use super::prior_sizes::{Factors, Found, Free, PriorSizes};
 use super::restarts::{Climb, Climbed, Climbs};
 use super::start::{self, Spread, StartTables};
 use super::tables::dirichlet_means;
@@ -21,8 +22,12 @@ use crate::engine::tables::TableMeans;
 use crate::error::Result;
 use crate::evidence::ln_factorials;
 use crate::math::{Double, special};
-use crate::prior::GammaTotal;
+use crate::prior::{GammaTotal, Prior};
 use crate::simd::{Isa, Job};
+
+/// Free sizes of the prior are held until a sweep changes the bound by no more than this share of it: starts are nearly even,
+/// and as long as all rows are alike, the best size of their prior is infinite.
+const SETTLED: f64 = 1e-6;
 
 /// The total's part in a problem with unknown cells.
 #[derive(Debug, Clone, Copy)]
@@ -46,9 +51,10 @@ impl UnknownCells {
         }))
     }
 
-    /// Expected logarithm of the intensity when this many tokens are expected in unknown cells.
-    fn ln_intensity(&self, unknown: f64) -> f64 {
-        special::digamma(self.total.shape + self.n_seen + unknown) - self.total.rate.ln_1p()
+    /// Expected logarithm of the intensity when this many tokens are expected in unknown cells, and the Gamma shape is
+    /// multiplied by a factor.
+    fn ln_intensity(&self, unknown: f64, factor: f64) -> f64 {
+        special::digamma(factor * self.total.shape + self.n_seen + unknown) - self.total.rate.ln_1p()
     }
 
     /// What the total, the factorials and the unknown cells add to the bound.
@@ -78,6 +84,10 @@ pub struct Ascent<'l> {
     pub logs: Vec<f64>,
     pub weights: Numbers,
     row_psi: Vec<f64>,
+    /// Sizes of the prior that are free: what they are multiplied by now, and what they were when the bound was taken.
+    sizes: &'l PriorSizes,
+    factors: Vec<f64>,
+    pub factors_of_bound: Vec<f64>,
     work: Work,
 }
 
@@ -86,6 +96,7 @@ impl<'l> Ascent<'l> {
     pub fn new(
         layout: &'l Layout,
         arrangements: &'l [Arrangement],
+        sizes: &'l PriorSizes,
         unknown: Option<UnknownCells>,
         weights: Numbers,
         isa: Isa,
@@ -100,14 +111,19 @@ impl<'l> Ascent<'l> {
             rows: vec![0.0; layout.n_rows],
             logs: weights.iter().map(|weight| weight.ln()).collect(),
             weights,
-            row_psi: Vec::new(),
+            row_psi: vec![0.0; layout.n_rows],
+            factors: sizes.ones(),
+            factors_of_bound: sizes.ones(),
+            sizes,
             work: Work::default(),
         }
     }
 
-    /// One sweep; the bound on ln p(sequence), or with unknown cells on ln p(data).
-    pub fn sweep(&mut self) -> Double {
-        let ln_intensity = self.unknown.map_or(0.0, |unknown| unknown.ln_intensity(self.n_unknown));
+    /// One sweep; the bound on ln p(sequence), or with unknown cells on ln p(data), and what free sizes of the prior have
+    /// added to ln p(total). Sizes that are held stay as they are.
+    pub fn sweep(&mut self, is_held: bool) -> (Double, f64) {
+        let shape_factor = self.sizes.of_shape(&self.factors);
+        let ln_intensity = self.unknown.map_or(0.0, |unknown| unknown.ln_intensity(self.n_unknown, shape_factor));
         let weights = Weights { values: &self.weights, logs: Some(&self.logs) };
         let wanted = Wanted { logs: true, intensity: ln_intensity.exp() };
         self.counts.fill(0.0);
@@ -122,22 +138,28 @@ impl<'l> Ascent<'l> {
         for table in &self.layout.tables {
             add_rows(table, &self.counts, &mut self.rows);
         }
+        let counts = CellCounts { cells: &self.counts, rows: &self.rows };
+        let scales = self.sizes.of_tables(self.layout, &self.factors);
+        let beside = self.sizes.ln_beside(&self.factors, unknown);
         let mut bound = self.layout.closed_form
-            + ln_constants(self.layout, &self.counts, &self.rows, self.isa)
+            + Double::from(beside.certain)
+            + ln_constants(self.layout, &scales, counts, self.isa)
             + (Double::from(ln_weight) - Double::from(cross));
+        let mut to_total = beside.total;
         if let Some(cells) = &self.unknown {
-            bound = bound + Double::from(cells.bound(unknown, ln_intensity));
+            // Then the total is part of the bound.
+            bound = bound + Double::from(cells.bound(unknown, ln_intensity) + to_total);
+            to_total = 0.0;
         }
-        expected_logs(
-            self.layout,
-            &self.counts,
-            &self.rows,
-            self.isa,
-            &mut self.row_psi,
-            &mut self.logs,
-            &mut self.weights,
-        );
-        bound
+        self.factors_of_bound.clone_from(&self.factors);
+        let found = Found { counts, n_unknown: unknown };
+        if !is_held {
+            self.sizes.raise(self.layout, found, self.isa, &mut self.factors);
+        }
+        let out = ExpectedLogs { logs: &mut self.logs, weights: &mut self.weights, row_psi: &mut self.row_psi };
+        let scales = self.sizes.of_tables(self.layout, &self.factors);
+        expected_logs(self.layout, &scales, counts, self.isa, out);
+        (bound, to_total)
     }
 }
 
@@ -148,6 +170,8 @@ pub struct Vb {
     pub climb: Climb,
     /// Where to start from instead of drawing; then there is one start.
     pub start: Option<StartTables>,
+    /// Sizes of the prior that are set where the bound is largest.
+    pub free: Free,
 }
 
 /// What it found.
@@ -155,20 +179,28 @@ pub struct Vb {
 pub struct VbFit {
     /// The bound on ln p(sequence); with unknown cells on ln p(data).
     pub bound: Double,
-    /// The bounds of all starts and of all sweeps of the best one.
+    /// The bounds of all starts and of all sweeps of the best one; with what free sizes of the prior have added to
+    /// ln p(total).
     pub climbs: Climbs,
+    /// The prior: the problem's own, but for sizes that were free.
+    pub prior: Prior,
+    /// What free sizes were multiplied by.
+    pub factors: Factors,
     /// Expected tokens in unknown cells.
     pub n_unknown: Option<f64>,
     layout: Layout,
     arrangements: Vec<Arrangement>,
     counts: Vec<f64>,
+    /// For each stored table what its pseudo-counts are multiplied by.
+    scales: Vec<f64>,
 }
 
 impl VbFit {
     /// ln p(sequence | tables) with every table at its mean.
     pub fn ln_likelihood(&self, problem: &Problem<'_>) -> f64 {
+        let problem = &problem.with_prior(&self.prior);
         let mut means = Numbers::zeros(self.layout.n_cells);
-        for table in &self.layout.tables {
+        for (table, scale) in self.layout.tables.iter().zip(&self.scales) {
             let mut rows = vec![0.0; self.layout.n_rows];
             add_rows(table, &self.counts, &mut rows);
             let rows = &rows[table.rows()];
@@ -176,7 +208,8 @@ impl VbFit {
                 let (block, in_block) = (cell / table.shape.interior, cell % table.shape.interior);
                 let row = table.row_of_block[block] as usize + table.row_in_block(in_block);
                 let count = self.counts[table.first_cell + cell];
-                *mean = (table.pseudo.at(cell).value + count) / (table.row_pseudo.at(row).value + rows[row]);
+                let (pseudo, row_pseudo) = (table.pseudo.at(cell).value, table.row_pseudo.at(row).value);
+                *mean = (scale * pseudo + count) / (scale * row_pseudo + rows[row]);
             }
         }
         self.layout.ln_likelihood(&self.arrangements, &means) + certain_likelihood(problem, &self.layout, Mode::Softmax)
@@ -184,7 +217,7 @@ impl VbFit {
 
     /// Means and spreads of all tables, for the problem that was fitted.
     pub fn tables(&self, problem: &Problem<'_>) -> Vec<TableMeans> {
-        dirichlet_means(problem, &self.layout, &self.counts)
+        dirichlet_means(&problem.with_prior(&self.prior), &self.layout, &self.counts)
     }
 }
 
@@ -192,32 +225,60 @@ impl Vb {
     /// Climbs from all starts.
     ///
     /// # Errors
-    /// When cancelled, when the time is up before the first sweep, when the start does not fit the model, or when the tables
-    /// have too many cells.
+    /// When cancelled, when the time is up before the first sweep, when the start does not fit the model, when the tables have
+    /// too many cells, or when nothing follows a size that is free.
     pub fn fit(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<VbFit> {
         let layout = Layout::new(problem)?;
         let wanted = vec![true; layout.tables.len()];
         let arrangements = Arrangement::of_groups(&layout, problem.counts, &wanted, None);
         let unknown = UnknownCells::of(problem)?;
+        let sizes = PriorSizes::new(problem, &layout, &self.free)?;
         let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
-        let fingerprint = self.climb.fingerprint("vb", &layout, &arrangements, seed);
+        let name = if self.free.is_nothing() { "vb".to_owned() } else { format!("vb {:?}", self.free) };
+        let fingerprint = self.climb.fingerprint(&name, &layout, &arrangements, seed);
         let ascent = |restart: u64| {
             let weights = given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, seed, restart));
-            Ascent::new(&layout, &arrangements, unknown, weights, self.climb.isa)
+            Ascent::new(&layout, &arrangements, &sizes, unknown, weights, self.climb.isa)
         };
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
-        let (climbs, mut counts) = climb.climb_from_all("vb", fingerprint, control, |restart, tick| {
+        let (mut climbs, mut counts) = climb.climb_from_all("vb", fingerprint, control, |restart, tick| {
             let mut ascent = ascent(restart);
-            let (trace, converged) = climb.climb(|| ascent.sweep().value(), tick)?;
+            let (mut bound, mut to_total) = (Double::from(f64::NEG_INFINITY), 0.0);
+            let mut sweep = |is_held: bool| {
+                (bound, to_total) = ascent.sweep(is_held);
+                bound.value() + to_total
+            };
+            let mut trace = Vec::new();
+            if !self.free.is_nothing() {
+                let first = Climb { max_iter: climb.max_iter / 2, tol: climb.tol.max(SETTLED), ..climb.clone() };
+                (trace, _) = first.climb(|| sweep(true), tick)?;
+            }
+            let rest = Climb { max_iter: climb.max_iter - trace.len() as u64, ..climb.clone() };
+            let converged = match rest.climb(|| sweep(false), tick) {
+                Ok((own, converged)) => {
+                    trace.extend(own);
+                    converged
+                }
+                // Every state is an answer.
+                Err(_) if !trace.is_empty() => false,
+                Err(error) => return Err(error),
+            };
             let mut state = ascent.counts.into_list();
-            state.push(ascent.n_unknown);
+            state.extend(ascent.factors_of_bound);
+            state.extend([ascent.n_unknown, bound.value()]);
             Ok(Climbed { trace, converged, state })
         })?;
-        let n_unknown = counts.pop().expect("the unknown tokens stand last");
+        let (bound, n_unknown) =
+            (counts.pop().expect("the bound stands last"), counts.pop().expect("before it, tokens"));
+        let factors = counts.split_off(layout.n_cells);
+        climbs.warnings.extend(sizes.warning(&factors));
         Ok(VbFit {
-            bound: Double::from(climbs.trace.last().copied().unwrap_or(f64::NEG_INFINITY)),
+            bound: Double::from(bound),
             n_unknown: unknown.map(|_| n_unknown),
             climbs,
+            prior: sizes.prior(problem.prior, &factors),
+            factors: sizes.named(&factors),
+            scales: sizes.of_tables(&layout, &factors),
             layout,
             arrangements,
             counts,

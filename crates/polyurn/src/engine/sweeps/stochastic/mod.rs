@@ -11,7 +11,7 @@ mod local;
 
 pub use local::Returned;
 
-use super::dirichlet::{expected_logs, expected_logs_of};
+use super::dirichlet::{CellCounts, ExpectedLogs, expected_logs, expected_logs_of};
 use super::layout::Layout;
 use super::pass::{Tally, Work};
 use super::start::{self, Spread, StartTables};
@@ -327,7 +327,9 @@ impl<'m> Learner<'m> {
                 self.stream_table(own.table).read(own, &mut batch.counts, &mut batch.rows);
             }
             let Batch { layout, counts, rows, row_psi, logs, weights, .. } = &mut batch;
-            expected_logs(layout, counts, rows, self.settings.isa, row_psi, logs, weights);
+            let as_given = vec![1.0; layout.tables.len()];
+            let counts = CellCounts { cells: counts, rows };
+            expected_logs(layout, &as_given, counts, self.settings.isa, ExpectedLogs { logs, weights, row_psi });
         }
         Ok(batch)
     }
@@ -362,7 +364,8 @@ impl<'m> Learner<'m> {
                 for row in own.rows() {
                     rows[row] = other_rows[row] + expected_rows[row];
                 }
-                expected_logs_of(own, counts, rows, self.settings.isa, row_psi, logs, weights);
+                let counts = CellCounts { cells: counts, rows };
+                expected_logs_of(own, 1.0, counts, self.settings.isa, &mut ExpectedLogs { logs, weights, row_psi });
             }
         }
         tally
