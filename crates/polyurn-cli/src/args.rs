@@ -106,16 +106,17 @@ pub struct PriorArgs {
     /// How pseudo-counts of tied nodes combine.
     #[arg(long, value_name = "sum|once")]
     pub tied_prior: Option<TiedArg>,
-    /// The same pseudo-count in every cell of this node's table; nodes not named keep the prior.
+    /// The same pseudo-count in every cell of this node's table; nodes not named keep the prior. A list or range, as for
+    /// --a, gives a curve; several give every value with every other.
     #[arg(long, value_name = "NODE=V", value_parser = parse_pseudo_count, allow_hyphen_values = true)]
-    pub pseudo_count: Vec<(String, f64)>,
+    pub pseudo_count: Vec<(String, AValues)>,
     /// Prior file (.json or .toml), with the fields of a model file's `prior`; `none` for maximum likelihood (fit --method
     /// em).
     #[arg(long, value_name = "FILE|none")]
     pub prior: Option<String>,
 }
 
-/// Values of `--a`.
+/// Values of `--a`, or of a pseudo-count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AValues(pub Vec<f64>);
 
@@ -217,6 +218,10 @@ pub struct SweepArgs {
     /// Stop when a sweep changes the objective by no more than this share of it; 0 never stops early [default: 1e-8].
     #[arg(long, value_name = "X", value_parser = parse_tolerance, allow_hyphen_values = true, help_heading = "Sweeps")]
     pub tol: Option<f64>,
+    /// With vb: set the size of the prior where the bound is largest: `a`, or nodes whose pseudo-counts are to have a size of
+    /// their own.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', alias = "maximize", help_heading = "Sweeps")]
+    pub maximise: Vec<String>,
 }
 
 /// Settings of the engines that sweep, where tables are the result.

@@ -1,6 +1,7 @@
 //! From arguments to a bound model with its prior settings.
 
-use crate::args::{PriorArgs, ReadingArgs, TiedArg};
+use crate::args::{AValues, PriorArgs, ReadingArgs, TiedArg};
+use crate::grid::Point;
 use crate::output::Failure;
 use polyurn::counts::Dataset;
 use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind};
@@ -13,10 +14,10 @@ use std::path::Path;
 pub struct GivenModel {
     /// The model.
     pub source: ModelSource,
-    /// Prior settings with one value of `a`.
+    /// Prior settings, but for what varies along a curve.
     pub settings: PriorSettings,
-    /// Further values of `a`, when a curve is wanted.
-    pub curve: Option<Vec<f64>>,
+    /// The points of a curve, when one is wanted.
+    pub curve: Option<Vec<Point>>,
     /// False for `--prior none`: then the settings are defaults that nobody asked for.
     pub has_prior: bool,
 }
@@ -37,12 +38,9 @@ pub fn load_model(model: &str, prior: &PriorArgs) -> Result<GivenModel, Failure>
     } else if let Some(path) = &prior.prior {
         settings.spec = read_prior_file(Path::new(path))?;
     }
-    let mut curve = None;
-    if let Some(values) = &prior.a {
-        match values.0[..] {
-            [a] => settings.a = Some(a),
-            _ => curve = Some(values.0.clone()),
-        }
+    let curve = Point::all(prior)?;
+    if let Some([a]) = prior.a.as_ref().map(|values| &values.0[..]) {
+        settings.a = Some(*a);
     }
     settings.shape = prior.shape.or(settings.shape);
     settings.rate = prior.b.or(settings.rate);
@@ -50,7 +48,11 @@ pub fn load_model(model: &str, prior: &PriorArgs) -> Result<GivenModel, Failure>
         Some(TiedArg::Once) => TiedPrior::Once,
         Some(TiedArg::Sum) | None => TiedPrior::Sum,
     };
-    settings.pseudo_counts = prior.pseudo_count.clone();
+    let single = |(node, values): &(String, AValues)| match values.0[..] {
+        [value] => Some((node.clone(), value)),
+        _ => None,
+    };
+    settings.pseudo_counts = prior.pseudo_count.iter().filter_map(single).collect();
     Ok(GivenModel { source, settings, curve, has_prior })
 }
 
@@ -80,10 +82,13 @@ impl GivenModel {
         Err(Failure::Usage(message.into()))
     }
 
-    /// The settings with one `a`, for commands that take no curve.
+    /// The settings, for commands that take no curve.
     pub fn single(self) -> Result<(ModelSource, PriorSettings), Failure> {
         match self.curve {
-            Some(_) => Err(Failure::Usage("--a: give one value here; a list makes a curve with score only".into())),
+            Some(points) => Err(Failure::Usage(format!(
+                "{}: give one value here; a list makes a curve with score only",
+                if points[0].a.is_some() { "--a" } else { "--pseudo-count" }
+            ))),
             None => Ok((self.source, self.settings)),
         }
     }

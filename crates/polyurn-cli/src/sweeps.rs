@@ -13,8 +13,14 @@ impl SweepArgs {
             ("--restarts", self.restarts.is_some()),
             ("--max-iter", self.max_iter.is_some()),
             ("--tol", self.tol.is_some()),
+            ("--maximise", !self.maximise.is_empty()),
         ];
         flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0)
+    }
+
+    /// Refuses `--maximise`, for all but vb.
+    pub fn refuse_maximise(&self, engine: &str) -> Result<()> {
+        refuse((!self.maximise.is_empty()).then_some("--maximise").into_iter(), engine)
     }
 
     /// Refuses flags for an engine that does not sweep.

@@ -1,22 +1,25 @@
-//! The evidence at several values of `a`: the values that were finished, their mean and the largest.
+//! The evidence at several values of `a`, or of pseudo-counts: those that were finished, their mean and the largest.
 
 use super::score::{Score, warnings_json};
+use crate::grid::Point;
+use crate::maximise::Maximised;
 use crate::output::{Output, number};
-use crate::text::{columns, show_error, show_estimate, show_short};
+use crate::text::{columns, show_error, show_estimate};
 use polyurn::math::log_sum_exp;
 use polyurn::{Error, Result, Stop, Warning};
 use serde_json::{Value, json};
 use std::mem::discriminant;
 
-/// Values of `a` that a warning lists before it only counts them.
+/// Points that a warning lists before it only counts them.
 const MOST_LISTED: usize = 6;
 
-/// Scores at several values of `a`.
+/// Scores at several points.
 pub struct Curve {
     /// The finished ones, in the order they were asked for; at least one.
+    points: Vec<Point>,
     scores: Vec<Score>,
-    /// Values that the time limit left without an answer.
-    left_out: Vec<f64>,
+    /// Points that the time limit left without an answer.
+    left_out: Vec<Point>,
     /// The one with the largest evidence.
     best: usize,
     /// ln of the mean evidence, and its standard error.
@@ -25,16 +28,19 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Collects what was found at each value.
+    /// Collects what was found at each point.
     ///
     /// # Errors
-    /// The first error that is not about time; or that there was no time for any value.
-    pub fn new(values: &[f64], found: Vec<Result<Score>>) -> Result<Self> {
-        let (mut scores, mut left_out) = (Vec::new(), Vec::new());
-        for (&a, found) in values.iter().zip(found) {
+    /// The first error that is not about time; or that there was no time for any point.
+    pub fn new(asked: &[Point], found: Vec<Result<Score>>) -> Result<Self> {
+        let (mut points, mut scores, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        for (point, found) in asked.iter().zip(found) {
             match found {
-                Ok(score) => scores.push(score),
-                Err(Error::Stopped(Stop::Deadline)) => left_out.push(a),
+                Ok(score) => {
+                    points.push(point.clone());
+                    scores.push(score);
+                }
+                Err(Error::Stopped(Stop::Deadline)) => left_out.push(point.clone()),
                 Err(error) => return Err(error),
             }
         }
@@ -43,7 +49,7 @@ impl Curve {
         let best = best.ok_or(Error::Stopped(Stop::Deadline))?;
         let ln_sum = log_sum_exp(&logs);
         let std_error = error_of_mean(&scores, ln_sum);
-        Ok(Curve { ln_mean: ln_sum - (logs.len() as f64).ln(), std_error, scores, left_out, best })
+        Ok(Curve { ln_mean: ln_sum - (logs.len() as f64).ln(), std_error, points, scores, left_out, best })
     }
 
     /// The one method of all values, or `mixed`.
@@ -63,33 +69,33 @@ impl Curve {
         if self.left_out.is_empty() {
             return Vec::new();
         }
-        let values = self.left_out.iter().map(|&a| show_short(a)).collect();
+        let values = self.left_out.iter().map(Point::short_label).collect();
         vec![Warning::ValuesLeftOut { values, asked: (self.scores.len() + self.left_out.len()) as u64 }]
     }
 
-    /// Every warning once, and at which values of `a` it was given. Where only its figures differ, those of the first
-    /// value are shown; the JSON has them all.
+    /// Every warning once, and at which points it was given. Where only its figures differ, those of the first point are
+    /// shown; the JSON has them all.
     pub fn warning_lines(&self) -> Vec<String> {
-        let mut groups: Vec<(&Warning, Vec<f64>)> = Vec::new();
-        for score in &self.scores {
+        let mut groups: Vec<(&Warning, Vec<&Point>)> = Vec::new();
+        for (point, score) in self.points.iter().zip(&self.scores) {
             for warning in &score.warnings {
                 match groups.iter_mut().find(|(first, _)| is_alike(first, warning)) {
-                    Some((_, values)) => values.push(score.a),
-                    None => groups.push((warning, vec![score.a])),
+                    Some((_, points)) => points.push(point),
+                    None => groups.push((warning, vec![point])),
                 }
             }
         }
-        let line = |(warning, values): (&Warning, Vec<f64>)| match values.as_slice() {
+        let line = |(warning, points): (&Warning, Vec<&Point>)| match points.as_slice() {
             all if all.len() == self.scores.len() && !has_figures(warning) => warning.to_string(),
-            [only] => format!("a = {}: {warning}", show_short(*only)),
+            [only] => format!("{}: {warning}", only.label()),
             [first, others @ ..] => {
-                let mut list: Vec<String> = others.iter().take(MOST_LISTED).map(|&a| show_short(a)).collect();
+                let mut list: Vec<String> = others.iter().take(MOST_LISTED).map(|other| other.short_label()).collect();
                 if others.len() > MOST_LISTED {
                     list.push(format!("and {} more", others.len() - MOST_LISTED));
                 }
-                format!("a = {}: {warning}; likewise at {}", show_short(*first), list.join(", "))
+                format!("{}: {warning}; likewise at {}", first.label(), list.join(", "))
             }
-            [] => unreachable!("a group has a first value"),
+            [] => unreachable!("a group has a first point"),
         };
         self.warnings().iter().map(ToString::to_string).chain(groups.into_iter().map(line)).collect()
     }
@@ -97,14 +103,22 @@ impl Curve {
     /// All of it.
     pub fn json(&self, output: &Output) -> Value {
         let best = &self.scores[self.best];
+        let mut best_json =
+            json!({ "a": best.a, "log_marginal": number(best.log_marginal), "std_error": best.std_error });
+        self.points[self.best].add_to(&mut best_json);
+        let of_point = |(point, score): (&Point, &Score)| {
+            let mut object = score.json(output);
+            point.add_to(&mut object);
+            object
+        };
         json!({
             "log_marginal": number(self.ln_mean),
             "std_error": self.std_error,
             "bound": self.bound(),
             "method": self.method(),
-            "best": { "a": best.a, "log_marginal": number(best.log_marginal), "std_error": best.std_error },
-            "curve": self.scores.iter().map(|score| score.json(output)).collect::<Vec<_>>(),
-            "left_out": self.left_out,
+            "best": best_json,
+            "curve": self.points.iter().zip(&self.scores).map(of_point).collect::<Vec<_>>(),
+            "left_out": self.left_out.iter().map(Point::json).collect::<Vec<_>>(),
             "warnings": warnings_json(&self.warnings()),
             "version": polyurn::VERSION,
         })
@@ -113,19 +127,33 @@ impl Curve {
     /// A table for people.
     pub fn text(&self) -> String {
         let name = if self.bound() == "lower" { "lower bound (ELBO)" } else { "ln evidence" };
-        let mut rows = vec![vec!["a".to_owned(), name.into(), String::new(), String::new()]];
-        for (ix, score) in self.scores.iter().enumerate() {
+        let varies = self.points[0].names();
+        let is_maximised = self.scores.iter().any(|score| !score.maximised.is_empty());
+        let mut head: Vec<String> = varies.clone();
+        head.extend([name.to_owned(), String::new(), String::new()]);
+        head.extend(is_maximised.then(|| "maximised".to_owned()));
+        let mut rows = vec![head];
+        for (ix, (point, score)) in self.points.iter().zip(&self.scores).enumerate() {
             let mark = if ix == self.best { "largest" } else { "" };
-            let value = show_estimate(score.log_marginal, score.std_error);
-            rows.push(vec![show_short(score.a), value, show_error(score.std_error), mark.into()]);
+            let mut row = point.values();
+            row.push(show_estimate(score.log_marginal, score.std_error));
+            row.extend([show_error(score.std_error), mark.into()]);
+            row.extend(is_maximised.then(|| Maximised::text(&score.maximised)));
+            rows.push(row);
         }
-        let which = if self.left_out.is_empty() { "these" } else { "these finished" };
+        let which = match (self.left_out.is_empty(), varies.len()) {
+            (true, 1) => "these values",
+            (false, 1) => "these finished values",
+            (true, _) => "these points",
+            (false, _) => "these finished points",
+        };
         let mean = format!("{} {}", show_estimate(self.ln_mean, self.std_error), show_error(self.std_error));
-        format!("{}\n{name}, a log-uniform on {which} values: {}\n", columns(&rows), mean.trim_end())
+        let varies = varies.join(" and ");
+        format!("{}\n{name}, {varies} log-uniform on {which}: {}\n", columns(&rows), mean.trim_end())
     }
 }
 
-/// Standard error of the log of a mean: errors weighted by shares of the sum, added up. Values of `a` share their
+/// Standard error of the log of a mean: errors weighted by shares of the sum, added up. Points share their
 /// random numbers, so on small data the errors of neighbours go together; added up they cover that, squared and added
 /// up they would not. `None` when all are exact, or when one that counts has no error.
 fn error_of_mean(scores: &[Score], ln_sum: f64) -> Option<f64> {
@@ -154,5 +182,7 @@ fn has_figures(warning: &Warning) -> bool {
             | Warning::NoErrorEstimate { .. }
             | Warning::TimeUp { .. }
             | Warning::NoHits { .. }
+            | Warning::NotConverged { .. }
+            | Warning::StartsDisagree { .. }
     )
 }

@@ -4,6 +4,7 @@ use super::fit_found::{Found, Intensity};
 use super::fit_shown::Fit;
 use crate::args::{FitArgs, FitMethod};
 use crate::load::{load_bound, load_model};
+use crate::maximise::{Maximised, free_sizes};
 use crate::output::{Failure, Output};
 use crate::particles::Report;
 use crate::progress::{check_checkpoint, control};
@@ -44,7 +45,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     check_checkpoint(&args.checkpoint, &args.output)?;
     let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
     let mut warnings = binding.warnings.clone();
-    let found = match args.method {
+    let mut found = match args.method {
         FitMethod::Exact => by_states(args, &problem, &mut control, &mut warnings)?,
         FitMethod::Smc => by_particles(args, &problem, &output, &mut control, &mut warnings)?,
         FitMethod::Vb => by_vb(args, &problem, &output, &mut control, &mut warnings)?,
@@ -55,9 +56,14 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         FitMethod::Svb => unreachable!("streams have a way of their own"),
     };
     drop(control);
+    let found_prior = found.prior.take();
+    let problem = match &found_prior {
+        Some(prior) => problem.with_prior(prior),
+        None => problem,
+    };
     let decomposition = found.decomposition(&args.decomposition, &problem)?;
     args.checkpoint.remove_unless_cut(&warnings);
-    if has_prior && !prior.is_consistent() {
+    if has_prior && !problem.prior.is_consistent() {
         warnings.push(Warning::InconsistentPrior);
     }
     output.warn(&warnings);
@@ -144,24 +150,29 @@ fn by_vb(
     let vb = Vb {
         climb: args.sweeps.sweeps.climb(&args.particles, output.n_threads),
         start: args.sweeps.start()?,
-        ..Default::default()
+        free: free_sizes(&args.sweeps.sweeps.maximise, problem.model)?,
     };
     let fit = vb.fit(problem, output.seed(), control)?;
     warnings.extend(fit.climbs.warnings.iter().cloned());
-    let intensity = posterior_intensity(problem, fit.n_unknown.unwrap_or(0.0))?;
+    // What was free in the prior is now known.
+    let settled = &problem.with_prior(&fit.prior);
+    let intensity = posterior_intensity(settled, fit.n_unknown.unwrap_or(0.0))?;
     let divergence = kl_divergence(problem.counts, fit.ln_likelihood(problem), intensity.mean());
     let tables = fit.tables(problem);
-    let (evidence, constant) = match fit.n_unknown {
+    let (parts, constant) = match fit.n_unknown {
         None => {
-            let parts = evidence(problem, fit.bound)?;
-            (Some(parts), parts.log_p_total + parts.log_arrangements)
+            // Objectives of all sweeps and starts are counted from the prior as it was given.
+            let given = evidence(problem, fit.bound)?;
+            (Some(evidence(settled, fit.bound)?), given.log_p_total + given.log_arrangements)
         }
         Some(_) => (None, 0.0),
     };
     Ok(Found {
-        evidence,
-        objective: fit.bound.value() + constant,
+        objective: fit.climbs.trace.last().copied().unwrap_or(f64::NEG_INFINITY) + constant,
+        evidence: parts,
+        maximised: Maximised::all(&vb.free, &fit, problem.model),
         divergence,
+        prior: Some(fit.prior),
         climbs: Some((fit.climbs, constant)),
         n_unknown: fit.n_unknown,
         ..Found::plain("vb", tables, intensity)
@@ -178,6 +189,7 @@ fn by_em(
     warnings: &mut Vec<Warning>,
 ) -> Result<Found, Failure> {
     args.particles.check("em", &["--kernel"])?;
+    args.sweeps.sweeps.refuse_maximise("em")?;
     refuse_hidden(args, "em")?;
     let em = Em {
         climb: args.sweeps.sweeps.climb(&args.particles, output.n_threads),
@@ -210,6 +222,7 @@ fn by_allocation(
 ) -> Result<Found, Failure> {
     let method = if args.method == FitMethod::DualEm { "dual-em" } else { "icm" };
     args.particles.check(method, &["--kernel"])?;
+    args.sweeps.sweeps.refuse_maximise(method)?;
     args.sweeps.refuse_update(method)?;
     refuse_hidden(args, method)?;
     let given = if args.method == FitMethod::DualEm {

@@ -3,6 +3,7 @@
 use super::fit_stream::StreamReport;
 use crate::args::DecompositionArgs;
 use crate::decomposition::Report as Decomposed;
+use crate::maximise::Maximised;
 use crate::output::Failure;
 use crate::particles::Report;
 use crate::text::show_short;
@@ -10,6 +11,7 @@ use polyurn::engine::smc::SmcPosterior;
 use polyurn::engine::sweeps::Climbs;
 use polyurn::engine::{Problem, TableMeans};
 use polyurn::evidence::Evidence;
+use polyurn::prior::Prior;
 use serde_json::{Value, json};
 
 /// What an engine found.
@@ -31,6 +33,9 @@ pub struct Found {
     pub particles: Option<(Report, SmcPosterior)>,
     /// Sweeps, and what to add to their objectives.
     pub climbs: Option<(Climbs, f64)>,
+    /// Sizes of the prior that were set where the bound is largest, and the prior that has them.
+    pub maximised: Vec<Maximised>,
+    pub prior: Option<Prior>,
     pub stream: Option<StreamReport>,
 }
 
@@ -58,6 +63,8 @@ impl Found {
             is_label_averaged: false,
             particles: None,
             climbs: None,
+            maximised: Vec::new(),
+            prior: None,
             stream: None,
         }
     }

@@ -3,6 +3,7 @@
 use super::fit_found::{Found, Intensity};
 use super::score::warnings_json;
 use crate::decomposition::Report as Decomposed;
+use crate::maximise::Maximised;
 use crate::output::{Output, number};
 use crate::sweeps::{add_climbs, climbs_text};
 use crate::text::{columns, show_error, show_estimate, show_ln, show_short};
@@ -75,6 +76,9 @@ impl Fit<'_, '_> {
         });
         if let Some((climbs, constant)) = &self.found.climbs {
             add_climbs(climbs, *constant, &mut object);
+            if !self.found.maximised.is_empty() {
+                object["maximised"] = Maximised::json(&self.found.maximised);
+            }
             object["objective_trace"] = climbs.trace.iter().map(|value| number(value + constant)).collect();
         }
         if let Some(stream) = &self.found.stream {
@@ -201,6 +205,9 @@ impl Fit<'_, '_> {
         let mut line = |name: &str, value: &str| text += &format!("{name:<30} {value}\n");
         if let Some((climbs, _)) = &self.found.climbs {
             line("sweeps", &climbs_text(climbs));
+            if !self.found.maximised.is_empty() {
+                line("maximised", &Maximised::text(&self.found.maximised));
+            }
         } else if let Some(stream) = &self.found.stream {
             line("", &stream.caution());
             line("stream", &stream.text());

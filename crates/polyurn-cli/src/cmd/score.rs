@@ -2,7 +2,9 @@
 
 use super::curve::Curve;
 use crate::args::{ScoreArgs, ScoreMethod};
+use crate::grid::Point;
 use crate::load::{load_bound, load_model};
+use crate::maximise::{Maximised, free_sizes};
 use crate::output::{Failure, Output, number};
 use crate::parallel;
 use crate::particles::Report;
@@ -34,6 +36,9 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
         return Err(Failure::Usage("--totals: no cell of the data has the count `?`, so the total is known".into()));
     }
     check_checkpoint(&args.checkpoint, &args.output)?;
+    if let Some(points) = &given.curve {
+        refuse_maximised_points(&args.sweeps.maximise, &points[0])?;
+    }
     let job = Job { args, binding: &binding, seed: output.seed() };
     match given.curve {
         None => {
@@ -45,6 +50,16 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
             output.result(|| score.json(&output), || score.text(&args.model.model, &args.data.data))
         }
         Some(curve) => job.curve(&given.settings, &curve, &output),
+    }
+}
+
+/// A size is either given, point by point, or set where the bound is largest.
+fn refuse_maximised_points(names: &[String], point: &Point) -> std::result::Result<(), Failure> {
+    match point.names().iter().find(|name| names.contains(name)) {
+        Some(name) => Err(Failure::Usage(format!(
+            "--maximise {name}: a list of values is given for it too; leave one of the two out"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -77,6 +92,8 @@ pub struct Score {
     hits: Option<Hits>,
     /// Sweeps, for variational Bayes, and what to add to their objectives.
     climbs: Option<(Climbs, f64)>,
+    /// Sizes of the prior that were set where the bound is largest.
+    pub maximised: Vec<Maximised>,
     seconds: f64,
     tokens: u64,
     records: u64,
@@ -126,12 +143,13 @@ impl Job<'_> {
         if !is_known && !given.is_empty() {
             return Err(Error::Setting("--given: there is no one sequence when some cells are unknown".into()));
         }
-        let rate = prior.total(is_known.then_some(counts.n_tokens))?.rate;
-        let ln_p_given = ln_p_given(&problem, &given)?;
+        let n_tokens = is_known.then_some(counts.n_tokens);
+        let rate = prior.total(n_tokens)?.rate;
+        let mut ln_p_of_given = ln_p_given(&problem, &given)?;
         let (engine, why) = self.choose(&problem, n_threads, time, control)?;
         let has_unseen = problem.plan.patterns().iter().any(|pattern| !pattern.unseen.is_empty());
         let mut score = Score {
-            a: settings.a.unwrap_or(prior.shape()),
+            a: prior.a(),
             shape: prior.shape(),
             rate,
             log_marginal: 0.0,
@@ -145,12 +163,14 @@ impl Job<'_> {
             particles: None,
             hits: None,
             climbs: None,
+            maximised: Vec::new(),
             seconds: 0.0,
             tokens: counts.n_tokens,
             records: counts.n_records() as u64,
             warnings: warnings.clone(),
         };
         let range = self.args.totals.unwrap_or(TotalsRange::Auto);
+        let mut found_prior = None;
         let sequence = match engine {
             Engine::Exact(prepared) => Some(prepared.ln_p_sequence(control)?.ln_p_sequence),
             Engine::ExactTotals(exact) => {
@@ -182,6 +202,11 @@ impl Job<'_> {
                 score.method = "vb";
                 score.kernel = vb.climb.isa.name();
                 score.warnings.extend(fit.climbs.warnings.iter().cloned());
+                score.maximised = Maximised::all(&vb.free, &fit, model);
+                score.a = fit.prior.a();
+                score.shape = fit.prior.shape();
+                score.rate = fit.prior.total(n_tokens)?.rate;
+                found_prior = (!vb.free.is_nothing()).then_some(fit.prior);
                 if is_known {
                     let parts = evidence(&problem, fit.bound)?;
                     score.climbs = Some((fit.climbs, parts.log_p_total + parts.log_arrangements));
@@ -207,10 +232,15 @@ impl Job<'_> {
                 Some(Double::from(hits.ln_p_sequence))
             }
         };
+        let mut problem = problem;
+        if let Some(prior) = &found_prior {
+            problem = problem.with_prior(prior);
+            ln_p_of_given = ln_p_given(&problem, &given)?;
+        }
         if let Some(sequence) = sequence {
             let parts = evidence(&problem, sequence)?;
             score.log_marginal = parts.log_marginal;
-            score.given = (!given.is_empty()).then(|| (sequence - ln_p_given).value());
+            score.given = (!given.is_empty()).then(|| (sequence - ln_p_of_given).value());
             score.parts = Some(parts);
         }
         if self.args.prior.a.is_some() && !settings.tables_follow_a() {
@@ -218,7 +248,7 @@ impl Job<'_> {
                 message: "the prior has a size of its own, so --a moves the Gamma shape alone".into(),
             });
         }
-        if !prior.is_consistent() {
+        if !problem.prior.is_consistent() {
             score.warnings.push(Warning::InconsistentPrior);
         }
         if score.log_marginal == f64::NEG_INFINITY && score.hits.is_none() {
@@ -272,10 +302,8 @@ impl Job<'_> {
                         "--totals: --method vb bounds the sum over all totals, not each of them; use exact or smc";
                     return Err(Error::Setting(message.into()));
                 }
-                Ok((
-                    Engine::Vb(Vb { climb: sweeps.climb(particles, n_threads), start: None, ..Default::default() }),
-                    asked(),
-                ))
+                let free = free_sizes(&sweeps.maximise, problem.model)?;
+                Ok((Engine::Vb(Vb { climb: sweeps.climb(particles, n_threads), start: None, free }), asked()))
             }
             ScoreMethod::Auto if particles.is_any_given() => {
                 Ok((Engine::Particles("smc", smc(wish()?)?), "particles were asked for".into()))
@@ -345,17 +373,18 @@ impl Job<'_> {
         Ok(nodes)
     }
 
-    /// The evidence at every value of `a`. A time limit is shared out over the values.
-    fn curve(&self, settings: &PriorSettings, values: &[f64], output: &Output) -> std::result::Result<(), Failure> {
+    /// The evidence at every point. A time limit is shared out over them.
+    fn curve(&self, settings: &PriorSettings, points: &[Point], output: &Output) -> std::result::Result<(), Failure> {
         if self.args.checkpoint.checkpoint.is_some() {
-            return Err(Failure::Usage("--checkpoint: a curve over `a` has none; give one value of --a".into()));
+            let message = "--checkpoint: a curve has none; give one value of --a and of each --pseudo-count";
+            return Err(Failure::Usage(message.into()));
         }
         let deadline = self.args.limits.time_limit.map(|limit| Instant::now() + limit);
-        let n_threads = output.n_threads.clamp(1, values.len());
+        let n_threads = output.n_threads.clamp(1, points.len());
         let n_started = AtomicUsize::new(0);
-        let found = parallel::map(values, n_threads, |&a| {
-            // The time left, over the values to come on this thread: a quick one leaves its time to the others.
-            let n_waiting = values.len() - n_started.fetch_add(1, Ordering::Relaxed);
+        let found = parallel::map(points, n_threads, |point| {
+            // The time left, over the points to come on this thread: a quick one leaves its time to the others.
+            let n_waiting = points.len() - n_started.fetch_add(1, Ordering::Relaxed);
             let now = Instant::now();
             let n_turns = n_waiting.div_ceil(n_threads) as u32;
             let time = deadline.map(|deadline| deadline.saturating_duration_since(now) / n_turns);
@@ -365,9 +394,9 @@ impl Job<'_> {
                 .with_turn_end(time.map(|time| now + time));
             // Too late to begin: nothing is made ready in vain.
             control.tick("score", 0.0)?;
-            self.score(&PriorSettings { a: Some(a), ..settings.clone() }, 1, time, &mut control)
+            self.score(&point.settings(settings), 1, time, &mut control)
         });
-        let curve = Curve::new(values, found)?;
+        let curve = Curve::new(points, found)?;
         output.warn_lines(&curve.warning_lines());
         output.result(|| curve.json(output), || curve.text())
     }
@@ -428,6 +457,9 @@ impl Score {
         if let Some((climbs, constant)) = &self.climbs {
             add_climbs(climbs, *constant, &mut object);
         }
+        if !self.maximised.is_empty() {
+            object["maximised"] = Maximised::json(&self.maximised);
+        }
         if let Some(hits) = &self.hits {
             object["particles"] = json!(hits.n_tries);
             object["hits"] = json!(hits.n_hits);
@@ -459,6 +491,9 @@ impl Score {
         }
         if let Some((climbs, _)) = &self.climbs {
             text += &format!("             {}\n", climbs_text(climbs));
+        }
+        if !self.maximised.is_empty() {
+            text += &format!("maximised    {}\n", Maximised::text(&self.maximised));
         }
         if let Some(hits) = &self.hits {
             text += &format!("             {} of {} free urns hit the data\n", hits.n_hits, hits.n_tries);

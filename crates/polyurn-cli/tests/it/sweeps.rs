@@ -160,3 +160,107 @@ fn a_time_limit_answers_with_the_sweeps_that_are_done() {
     let again = folder.json(&[&args[..], &["--max-iter", &asked, "--restarts", "1", "--seed", "1"]].concat());
     assert_eq!(again["objective"], fit["objective"]);
 }
+
+/// Three kinds of customers and what they buy.
+fn shop() -> Folder {
+    let folder = Folder::new();
+    let mut text = String::from("who,what,count\n");
+    for who in 0..24 {
+        for what in 0..9 {
+            let count = if what / 3 == who % 3 { 3 + (who * 7 + what * 5) % 6 } else { (who + what * what) % 5 / 4 };
+            if count > 0 {
+                text += &format!("w{who},t{what},{count}\n");
+            }
+        }
+    }
+    folder.write("shop.csv", &text);
+    folder
+}
+
+const SHOP: [&str; 9] =
+    ["score", "--model", "who -> k[3] -> what", "--data", "shop.csv", "--method", "vb", "--seed", "4"];
+
+#[test]
+fn a_maximised_size_beats_every_value_of_a_curve() {
+    let folder = shop();
+    // So many starts that one of them finds the best optimum.
+    let tight = ["--tol", "1e-12", "--max-iter", "20000", "--restarts", "100"];
+    let found = folder.json(&[&SHOP[..], &tight, &["--maximise", "a"]].concat());
+    let a = number(&found["a"]);
+    assert_eq!(found["maximised"][0]["name"], "a");
+    assert_eq!((number(&found["maximised"][0]["value"]), number(&found["shape"])), (a, a));
+    let curve = folder.json(&[&SHOP[..], &tight, &["--a", "1e-2..1e3:16"]].concat());
+    assert!(number(&found["log_marginal"]) >= number(&curve["best"]["log_marginal"]), "{found} {curve}");
+    let same = folder.json(&[&SHOP[..], &tight, &["--a", &a.to_string()]].concat());
+    assert!((number(&found["log_marginal"]) - number(&same["log_marginal"])).abs() < 1e-6, "{found} {same}");
+    let parts = ["log_p_total", "log_arrangements", "log_p_sequence"].map(|part| number(&found[part]));
+    assert!((parts.iter().sum::<f64>() - number(&found["log_marginal"])).abs() < 1e-10);
+    let text = folder.run(&[&SHOP[..], &["--maximize", "k,what"]].concat());
+    let shown = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(shown.contains("maximised    pseudo-count of k = "), "{shown}");
+    // Tables with sizes of their own come from no common base measure.
+    assert!(String::from_utf8_lossy(&text.stderr).contains("do not come from one base measure"));
+}
+
+#[test]
+fn a_fit_has_the_prior_that_was_maximised() {
+    let folder = shop();
+    let fit = |more: &[&str]| folder.json(&[&["fit"], &SHOP[1..], more].concat());
+    let tight = ["--tol", "1e-12", "--max-iter", "20000", "--restarts", "100"];
+    let free = fit(&[&tight[..], &["--maximise", "a"]].concat());
+    let a = number(&free["maximised"][0]["value"]).to_string();
+    let held = fit(&[&tight[..], &["--a", &a]].concat());
+    for name in ["objective", "kl_divergence"] {
+        let (free, held) = (number(&free[name]), number(&held[name]));
+        assert!((free / held - 1.0).abs() < 1e-6, "{name}: {free} {held}");
+    }
+    assert_eq!(free["intensity"]["shape"], held["intensity"]["shape"]);
+    let trace: Vec<f64> = free["objective_trace"].as_array().unwrap().iter().map(number).collect();
+    assert!(trace.windows(2).all(|pair| pair[1] >= pair[0] - 1e-9));
+}
+
+#[test]
+fn lists_of_pseudo_counts_make_a_grid() {
+    let folder = shop();
+    let grid = ["--pseudo-count", "k=0.1,1", "--pseudo-count", "what=0.01..1:3", "--a", "5"];
+    let curve = folder.json(&[&SHOP[..], &grid].concat());
+    let points = curve["curve"].as_array().unwrap();
+    assert_eq!(points.len(), 6);
+    let one = ["--pseudo-count", "k=1", "--pseudo-count", "what=0.1", "--a", "5"];
+    let one = folder.json(&[&SHOP[..], &one].concat());
+    assert_eq!(points[4]["pseudo_counts"], serde_json::json!({ "k": 1.0, "what": 0.1 }));
+    assert_eq!(points[4]["log_marginal"], one["log_marginal"]);
+    let logs: Vec<f64> = points.iter().map(|point| number(&point["log_marginal"])).collect();
+    let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert_eq!(number(&curve["best"]["log_marginal"]), largest);
+    let mean = largest + (logs.iter().map(|log| (log - largest).exp()).sum::<f64>() / 6.0).ln();
+    assert!((number(&curve["log_marginal"]) - mean).abs() < 1e-10);
+    // Any engine makes one.
+    let exact = ["score", "--model", "who -> what", "--data", "shop.csv", "--pseudo-count", "what=0.1,1", "--a", "1,2"];
+    assert_eq!(folder.json(&exact)["curve"].as_array().unwrap().len(), 4);
+    let text = folder.run(&exact);
+    let shown = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(shown.contains("a and what log-uniform on these points"), "{shown}");
+}
+
+#[test]
+fn sizes_that_cannot_be_maximised_are_refused() {
+    let folder = shop();
+    let refused = |more: &[&str], words: &str| {
+        let output = folder.run(&[&SHOP[..], more].concat());
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(words) && message.lines().count() == 1, "{message}");
+    };
+    refused(&["--maximise", "when"], "expected `a` or nodes of the model, which are who, k, what");
+    refused(&["--maximise", "k", "--pseudo-count", "k=0.1,1"], "leave one of the two out");
+    refused(&["--maximise", "a", "--a", "1,2"], "leave one of the two out");
+    refused(&["--maximise", "k,k"], "named twice");
+    refused(&["--pseudo-count", "k=1e-5..1:2000", "--a", "1e-5..1:2000"], "more than 100000 points");
+    refused(&["--pseudo-count", "k=1,x"], "`x` is not a positive number");
+    let output = folder.run(&[&["fit"], &SHOP[1..5], &["--method", "em", "--maximise", "a"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let output = folder.run(&[&["fit"], &SHOP[1..], &["--pseudo-count", "k=0.1,1"]].concat());
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("--pseudo-count: give one value here"), "{message}");
+}

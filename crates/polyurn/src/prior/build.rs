@@ -50,6 +50,7 @@ impl PriorSettings {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prior {
     tables: Vec<PseudoCounts>,
+    a: f64,
     shape: f64,
     rate: Option<f64>,
     consistent: bool,
@@ -91,14 +92,15 @@ impl Prior {
             PriorSpec::Tables { tables } => (builder.own_tables(tables)?, None),
         };
         builder.override_cells(&mut tables, &settings.pseudo_counts)?;
-        let shape = settings.shape.or(settings.a).or(own_size).unwrap_or(1.0);
+        let a = settings.a.or(own_size).unwrap_or(1.0);
+        let shape = settings.shape.unwrap_or(a);
         let consistent = !matches!(settings.spec, PriorSpec::Tables { .. }) && settings.pseudo_counts.is_empty();
         let mut follows_a = vec![settings.tables_follow_a(); tables.len()];
         for (name, _) in &settings.pseudo_counts {
             follows_a[model.node(builder.find(name)?).table.ix()] = false;
         }
         let shape_follows_a = settings.shape.is_none();
-        Ok(Prior { tables, shape, rate: settings.rate, consistent, follows_a, shape_follows_a })
+        Ok(Prior { tables, a, shape, rate: settings.rate, consistent, follows_a, shape_follows_a })
     }
 
     /// Pseudo-counts of a table.
@@ -116,19 +118,30 @@ impl Prior {
         self.shape_follows_a
     }
 
-    /// Multiplies the pseudo-counts of a table.
+    /// Multiplies the pseudo-counts of one table, which then has a size of its own.
     pub fn multiply_table(&mut self, table: TableIndex, factor: f64) {
         self.tables[table.ix()].multiply(factor);
+        self.follows_a[table.ix()] = false;
+        self.consistent = false;
     }
 
-    /// Multiplies the Gamma shape.
-    pub fn multiply_shape(&mut self, factor: f64) {
-        self.shape *= factor;
+    /// Multiplies `a`: the pseudo-counts of these tables, and the Gamma shape if that follows it.
+    pub fn multiply_a(&mut self, tables: &[TableIndex], factor: f64) {
+        self.a *= factor;
+        tables.iter().for_each(|table| self.tables[table.ix()].multiply(factor));
+        if self.shape_follows_a {
+            self.shape *= factor;
+        }
     }
 
     /// The Gamma rate, if it was given.
     pub fn rate(&self) -> Option<f64> {
         self.rate
+    }
+
+    /// The equivalent sample size; the measure's own for a base measure.
+    pub fn a(&self) -> f64 {
+        self.a
     }
 
     /// The Gamma shape.

@@ -209,10 +209,11 @@ impl PriorSizes {
     /// The prior with these sizes.
     pub fn prior(&self, prior: &Prior, factors: &[f64]) -> Prior {
         let mut found = prior.clone();
-        for (group, &factor) in self.groups.iter().zip(factors) {
-            group.tables.iter().for_each(|&table| found.multiply_table(table, factor));
-            if group.total.is_some() {
-                found.multiply_shape(factor);
+        for (ix, (group, &factor)) in self.groups.iter().zip(factors).enumerate() {
+            if self.has_a && ix + 1 == factors.len() {
+                found.multiply_a(&group.tables, factor);
+            } else {
+                group.tables.iter().for_each(|&table| found.multiply_table(table, factor));
             }
         }
         found

@@ -1,0 +1,75 @@
+//! `--maximise`: from names to free sizes of the prior, and from what was found to what is reported.
+
+use crate::text::show_short;
+use polyurn::engine::sweeps::{Free, VbFit};
+use polyurn::graph::Model;
+use polyurn::prior::PseudoCounts;
+use polyurn::{Error, Result};
+use serde_json::{Value, json};
+
+/// The name that stands for the equivalent sample size.
+const SAMPLE_SIZE: &str = "a";
+
+/// Sizes of the prior by their names.
+///
+/// # Errors
+/// When a name is neither `a` nor a node.
+pub fn free_sizes(names: &[String], model: &Model) -> Result<Free> {
+    let mut free = Free::default();
+    for name in names.iter().map(|name| name.trim()) {
+        if name == SAMPLE_SIZE {
+            free.a = true;
+            continue;
+        }
+        let node = model.find(name).ok_or_else(|| {
+            let nodes: Vec<&str> = model.nodes().iter().map(|node| node.name.as_str()).collect();
+            Error::Setting(format!(
+                "--maximise {name}: expected `a` or nodes of the model, which are {}",
+                nodes.join(", ")
+            ))
+        })?;
+        free.tables.push(model.node(node).table);
+    }
+    Ok(free)
+}
+
+/// A size that was set where the bound is largest.
+pub struct Maximised {
+    /// `a`, or a node.
+    name: String,
+    /// `a` itself, or the pseudo-count of each cell, if they are all the same.
+    value: Option<f64>,
+    /// What it was multiplied by.
+    factor: f64,
+}
+
+impl Maximised {
+    /// All of them.
+    pub fn all(free: &Free, fit: &VbFit, model: &Model) -> Vec<Self> {
+        let of_a =
+            fit.factors.a.map(|factor| Maximised { name: SAMPLE_SIZE.to_owned(), value: Some(fit.prior.a()), factor });
+        let of_table = |(&table, &factor)| {
+            let value = match fit.prior.table(table) {
+                PseudoCounts::Even { cell, .. } => Some(cell.value),
+                _ => None,
+            };
+            Maximised { name: model.table_name(table).to_owned(), value, factor }
+        };
+        of_a.into_iter().chain(free.tables.iter().zip(&fit.factors.tables).map(of_table)).collect()
+    }
+
+    /// For programs.
+    pub fn json(all: &[Self]) -> Value {
+        all.iter().map(|own| json!({ "name": own.name, "value": own.value, "factor": own.factor })).collect()
+    }
+
+    /// For people.
+    pub fn text(all: &[Self]) -> String {
+        let one = |own: &Self| match own.value {
+            Some(value) if own.name == SAMPLE_SIZE => format!("a = {}", show_short(value)),
+            Some(value) => format!("pseudo-count of {} = {}", own.name, show_short(value)),
+            None => format!("pseudo-counts of {} times {}", own.name, show_short(own.factor)),
+        };
+        all.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
