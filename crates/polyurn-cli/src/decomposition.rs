@@ -2,7 +2,7 @@
 
 use crate::args::DecompositionArgs;
 use crate::output::{Failure, number};
-use crate::text::{columns, show_short};
+use crate::text::{columns, show_short, tokens_json};
 use polyurn::Result;
 use polyurn::decomposition::{Decomposition, Factors, Marginal, Shape};
 use polyurn::engine::{Problem, TableMeans};
@@ -269,16 +269,21 @@ fn expected(problem: &Problem<'_>, decomposition: &Decomposition<'_, '_>) -> Res
                 (name(problem, node).to_owned(), label(problem, node, column[record]))
             });
             let seen: Vec<(String, String)> = seen.collect();
-            let x = block.counts[record];
+            let (count, unit) = (block.counts[record], problem.counts.unit);
+            let x = unit.tokens(count);
             // The signed root of the record's part of the deviance.
-            let part = (2.0 * (x as f64 * (x as f64 / m).ln() - (x as f64 - m))).max(0.0).sqrt();
+            let part = (2.0 * (x * (x / m).ln() - (x - m))).max(0.0).sqrt();
             let key: Vec<String> = seen.iter().map(|(name, label)| format!("{name}={label}")).collect();
             misses.push((
                 part,
-                vec![format!("  {}", key.join(" ")), format!("{x} seen"), format!("{} expected", show_short(m))],
+                vec![
+                    format!("  {}", key.join(" ")),
+                    format!("{} seen", if unit.is_token() { count.to_string() } else { show_short(x) }),
+                    format!("{} expected", show_short(m)),
+                ],
             ));
             let record: Map<String, Value> = seen.into_iter().map(|(name, label)| (name, json!(label))).collect();
-            list.push(json!({ "record": record, "count": x, "expected": number(m) }));
+            list.push(json!({ "record": record, "count": tokens_json(count, unit), "expected": number(m) }));
         }
     }
     misses.sort_by(|x, y| y.0.total_cmp(&x.0));

@@ -94,14 +94,19 @@ impl GivenModel {
     }
 }
 
-/// Reads a data file.
+/// Reads a data file of whole counts.
 pub fn load_data(path: &Path, format: Option<Format>) -> Result<Dataset, Failure> {
-    Ok(read(path, &ReadOptions { format })?)
+    Ok(read(path, &ReadOptions { format, ..Default::default() })?)
 }
 
-/// Reads data and binds the model to them.
-pub fn load_bound(source: &ModelSource, path: &Path, reading: &ReadingArgs) -> Result<Binding, Failure> {
-    let dataset = load_data(path, reading.format)?;
+/// Reads data of whole counts, or of fractions too, and binds the model to them.
+pub fn load_bound(
+    source: &ModelSource,
+    path: &Path,
+    reading: &ReadingArgs,
+    fractions: bool,
+) -> Result<Binding, Failure> {
+    let dataset = read(path, &ReadOptions { format: reading.format, fractions })?;
     Ok(bind(source, &dataset, BindOptions { columns: reading.columns.as_deref() })?)
 }
 

@@ -1,8 +1,10 @@
 //! Values that people write: sizes, times, ranges; and numbers as people read them.
 
 use crate::args::AValues;
+use polyurn::counts::Unit;
 use polyurn::engine::exact::TotalsRange;
 use polyurn::engine::smc::When;
+use serde_json::Value;
 use std::time::Duration;
 
 /// `1`, `0.1,1,10`, or `1e-5..1e5:21`.
@@ -121,6 +123,16 @@ pub fn show_count(value: u64) -> String {
 /// One thing or several.
 pub fn plural(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {one}s", show_count(n)) }
+}
+
+/// `3 tokens`, or `2.5 tokens`.
+pub fn show_tokens(n: u64, unit: Unit) -> String {
+    if unit.is_token() { plural(n, "token") } else { format!("{} tokens", show_short(unit.tokens(n))) }
+}
+
+/// A whole number, or a fraction.
+pub fn tokens_json(n: u64, unit: Unit) -> Value {
+    if unit.is_token() { Value::from(n) } else { Value::from(unit.tokens(n)) }
 }
 
 /// Rows of cells as aligned columns. The first column is flush left, the others flush right.

@@ -18,6 +18,13 @@ pub enum Warning {
         /// How many rows were merged into an earlier one.
         n_rows: u64,
     },
+    /// Counts had more decimal places than are kept.
+    CountsRounded {
+        /// In how many rows.
+        n_rows: u64,
+        /// Places that are kept.
+        decimals: u8,
+    },
     /// Pseudo-counts of the tables do not come from one base measure.
     InconsistentPrior,
     /// A contraction was not decomposable, so edges were added.
@@ -150,6 +157,9 @@ impl fmt::Display for Warning {
             }
             Warning::DuplicateRows { n_rows } => {
                 write!(f, "{n_rows} rows repeat an earlier row; their counts were added")
+            }
+            Warning::CountsRounded { n_rows, decimals } => {
+                write!(f, "the counts of {n_rows} rows were rounded to {decimals} decimal places")
             }
             Warning::InconsistentPrior => f.write_str(
                 "pseudo-counts set table by table do not come from one base measure, so the evidence depends on the \

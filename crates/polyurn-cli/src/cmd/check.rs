@@ -13,7 +13,7 @@ const SHOWN_PATTERNS: usize = 8;
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let path = args.file.as_deref().or(args.data.as_deref()).unwrap_or_else(|| Path::new("-"));
     let output = Output::open(&args.output, &[path])?;
-    let (dataset, origin) = read_with_origin(path, &ReadOptions { format: args.format })?;
+    let (dataset, origin) = read_with_origin(path, &ReadOptions { format: args.format, ..Default::default() })?;
     let summary = Summary::new(&dataset, &origin);
     output.result(
         || {

@@ -34,7 +34,8 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let has_prior = given.has_prior;
     let given = if matches!(args.method, FitMethod::Em | FitMethod::Icm) { given } else { given.with_prior()? };
     let (source, settings) = given.single()?;
-    let binding = load_bound(&source, &args.data.data, &args.data.reading)?;
+    let fractions = matches!(args.method, FitMethod::Vb | FitMethod::Em);
+    let binding = load_bound(&source, &args.data.data, &args.data.reading, fractions)?;
     let start = Instant::now();
     let prior = Prior::build(&binding.model, &settings)?;
     let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
@@ -243,7 +244,7 @@ fn by_allocation(
     } else if has_prior {
         (Intensity::Point(posterior_intensity(problem, 0.0)?.mean()), 0.0)
     } else {
-        (Intensity::Point(problem.counts.n_tokens as f64), 0.0)
+        (Intensity::Point(problem.counts.total()), 0.0)
     };
     Ok(Found {
         objective: objective + constant,
@@ -266,6 +267,6 @@ pub(super) fn refuse_hidden(args: &FitArgs, engine: &str) -> Result<(), Failure>
 /// Gamma(shape + T, rate + 1), theory.md section 5; T may have an expected part.
 fn posterior_intensity(problem: &Problem<'_>, n_unknown: f64) -> Result<Intensity, Failure> {
     let counts = problem.counts;
-    let total = problem.prior.total(counts.unknown.is_empty().then_some(counts.n_tokens))?;
-    Ok(Intensity::Gamma { shape: total.shape + counts.n_tokens as f64 + n_unknown, rate: total.rate + 1.0 })
+    let total = problem.prior.total_of(counts.unknown.is_empty().then_some(counts.total()))?;
+    Ok(Intensity::Gamma { shape: total.shape + counts.total() + n_unknown, rate: total.rate + 1.0 })
 }

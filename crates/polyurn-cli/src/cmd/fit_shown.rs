@@ -6,7 +6,7 @@ use crate::decomposition::Report as Decomposed;
 use crate::maximise::Maximised;
 use crate::output::{Output, number};
 use crate::sweeps::{add_climbs, climbs_text};
-use crate::text::{columns, show_error, show_estimate, show_ln, show_short};
+use crate::text::{columns, show_error, show_estimate, show_ln, show_short, tokens_json};
 use polyurn::Warning;
 use polyurn::counts::Labels;
 use polyurn::engine::smc::{RecordPosterior, SmcPosterior};
@@ -69,7 +69,7 @@ impl Fit<'_, '_> {
             "tables": self.found.tables.iter().map(|table| self.table_json(table)).collect::<Vec<_>>(),
             "seed": output.seed(),
             "seconds": self.seconds,
-            "tokens": self.problem.counts.n_tokens,
+            "tokens": tokens_json(self.problem.counts.n_tokens, self.problem.counts.unit),
             "records": self.problem.counts.n_records(),
             "warnings": warnings_json(&self.warnings),
             "version": polyurn::VERSION,

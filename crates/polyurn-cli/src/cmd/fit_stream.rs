@@ -9,7 +9,7 @@ use crate::output::{Failure, Output};
 use crate::progress::control;
 use crate::text::{plural, show_count};
 use polyurn::control::Control;
-use polyurn::counts::{Counts, Labels};
+use polyurn::counts::{Counts, Labels, Unit};
 use polyurn::engine::Problem;
 use polyurn::engine::sweeps::{Learner, StochasticVb, nodes_with_uneven_prior};
 use polyurn::graph::{BatchOptions, Batcher, Model, NodeIndex, RowBatch, StreamLabels, bind_without_data};
@@ -53,7 +53,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     };
     let reading = Reading {
         path: args.data.data.clone(),
-        options: ReadOptions { format: args.data.reading.format },
+        options: ReadOptions { format: args.data.reading.format, ..Default::default() },
         n_passes: args.stream.passes.unwrap_or(1),
         batches: BatchOptions {
             n_rows: args.stream.batch.unwrap_or(BATCH) as usize,
@@ -91,7 +91,8 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     output.warn(&warnings);
     // What was in the stream is gone; its labels are what is left to show.
     let labels: Vec<Labels> = ordered.iter().map(|(labels, _)| labels.clone()).collect();
-    let counts = Counts { labels, blocks: Vec::new(), n_tokens: report.n_tokens, unknown: Vec::new() };
+    let counts =
+        Counts { labels, blocks: Vec::new(), n_tokens: report.n_tokens, unit: Unit::TOKEN, unknown: Vec::new() };
     let problem = Problem::new(&model, &prior, &counts)?;
     let intensity = Intensity::Gamma { shape: total.shape + n_tokens as f64, rate: total.rate + 1.0 };
     let mut found = Found::plain("svb", tables, intensity);

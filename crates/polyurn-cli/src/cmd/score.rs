@@ -10,8 +10,9 @@ use crate::parallel;
 use crate::particles::Report;
 use crate::progress::{check_checkpoint, control};
 use crate::sweeps::{add_climbs, climbs_text};
-use crate::text::{columns, plural, show_error, show_estimate, show_ln, show_short};
+use crate::text::{columns, plural, show_error, show_estimate, show_ln, show_short, show_tokens, tokens_json};
 use polyurn::control::Control;
+use polyurn::counts::Unit;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::{Cost, Exact, Prepared, TotalsRange};
 use polyurn::engine::naive::{Hits, naive};
@@ -31,7 +32,7 @@ use std::time::{Duration, Instant};
 pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
     let given = load_model(&args.model.model, &args.prior)?.with_prior()?;
-    let binding = load_bound(&given.source, &args.data.data, &args.data.reading)?;
+    let binding = load_bound(&given.source, &args.data.data, &args.data.reading, args.method == ScoreMethod::Vb)?;
     if args.totals.is_some() && binding.counts.unknown.is_empty() {
         return Err(Failure::Usage("--totals: no cell of the data has the count `?`, so the total is known".into()));
     }
@@ -96,6 +97,7 @@ pub struct Score {
     pub maximised: Vec<Maximised>,
     seconds: f64,
     tokens: u64,
+    unit: Unit,
     records: u64,
     /// What a user should know.
     pub warnings: Vec<Warning>,
@@ -143,8 +145,8 @@ impl Job<'_> {
         if !is_known && !given.is_empty() {
             return Err(Error::Setting("--given: there is no one sequence when some cells are unknown".into()));
         }
-        let n_tokens = is_known.then_some(counts.n_tokens);
-        let rate = prior.total(n_tokens)?.rate;
+        let n_tokens = is_known.then_some(counts.total());
+        let rate = prior.total_of(n_tokens)?.rate;
         let mut ln_p_of_given = ln_p_given(&problem, &given)?;
         let (engine, why) = self.choose(&problem, n_threads, time, control)?;
         let has_unseen = problem.plan.patterns().iter().any(|pattern| !pattern.unseen.is_empty());
@@ -166,6 +168,7 @@ impl Job<'_> {
             maximised: Vec::new(),
             seconds: 0.0,
             tokens: counts.n_tokens,
+            unit: counts.unit,
             records: counts.n_records() as u64,
             warnings: warnings.clone(),
         };
@@ -205,7 +208,7 @@ impl Job<'_> {
                 score.maximised = Maximised::all(&vb.free, &fit, model);
                 score.a = fit.prior.a();
                 score.shape = fit.prior.shape();
-                score.rate = fit.prior.total(n_tokens)?.rate;
+                score.rate = fit.prior.total_of(n_tokens)?.rate;
                 found_prior = (!vb.free.is_nothing()).then_some(fit.prior);
                 if is_known {
                     let parts = evidence(&problem, fit.bound)?;
@@ -443,7 +446,7 @@ impl Score {
             "seconds": self.seconds,
             "kernel": self.kernel,
             "ess_min": null,
-            "tokens": self.tokens,
+            "tokens": tokens_json(self.tokens, self.unit),
             "records": self.records,
             "a": self.a,
             "shape": self.shape,
@@ -481,7 +484,7 @@ impl Score {
             "model        {}\ndata         {}: {}, {}\nmethod       {} ({})\n",
             model.split_whitespace().collect::<Vec<_>>().join(" "),
             data.display(),
-            plural(self.tokens, "token"),
+            show_tokens(self.tokens, self.unit),
             plural(self.records, "distinct record"),
             self.method,
             self.why

@@ -264,3 +264,22 @@ fn sizes_that_cannot_be_maximised_are_refused() {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(message.contains("--pseudo-count: give one value here"), "{message}");
 }
+
+#[test]
+fn fractions_are_taken_by_vb_and_em_alone() {
+    let folder = Folder::new();
+    folder.write("half.csv", "i,j,count\na,x,2.5\na,y,1\nb,y,0.25\nc,x,1e-3\n");
+    let model = ["--model", "k[2] -> i j", "--data", "half.csv", "--seed", "1"];
+    let score = folder.json(&[&["score"], &model[..], &["--method", "vb"]].concat());
+    assert_eq!((number(&score["tokens"]), score["records"].as_u64()), (3.751, Some(4)));
+    let fit = folder.json(&[&["fit"], &model[..], &["--method", "em", "--prior", "none"]].concat());
+    assert_eq!(number(&fit["tokens"]), 3.751);
+    assert!((number(&fit["intensity"]["mean"]) - 3.751).abs() < 1e-12, "{fit}");
+    for method in ["exact", "smc", "naive", "auto"] {
+        let output = folder.run(&[&["score"], &model[..], &["--method", method]].concat());
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        let place = "half.csv, line 2, column count: count `2.5` is not whole";
+        assert!(message.contains(place) && message.lines().count() == 1, "{message}");
+    }
+}

@@ -7,6 +7,7 @@
 use super::dataset::{Column, Dataset, MISSING};
 use super::intern::{Interner, MAX_CODES, RowSet};
 use super::labels::Labels;
+use super::unit::{MOST_DECIMALS, Unit};
 use crate::error::{Error, Result};
 use crate::warning::Warning;
 use std::fmt;
@@ -27,14 +28,33 @@ pub enum Cell<'a> {
 pub enum RowCount {
     /// That many; 0 is fine.
     Tokens(u64),
+    /// Not a whole number of tokens, but of this unit; further decimal places may have been rounded.
+    Fraction(u64, Unit, Rounded),
     /// The count is `?`: nobody knows how many tokens the cell holds.
     Unknown,
+}
+
+impl RowCount {
+    /// A number of some unit.
+    fn of(n: u64, unit: Unit) -> Self {
+        if unit.is_token() { RowCount::Tokens(n) } else { RowCount::Fraction(n, unit, Rounded::No) }
+    }
+}
+
+/// Whether decimal places were left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounded {
+    /// None were.
+    No,
+    /// Some were.
+    Yes,
 }
 
 impl fmt::Display for RowCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RowCount::Tokens(count) => count.fmt(f),
+            RowCount::Fraction(count, unit, _) => unit.tokens(*count).fmt(f),
             RowCount::Unknown => f.write_str("?"),
         }
     }
@@ -69,6 +89,10 @@ pub struct DatasetBuilder {
     n_rows: u64,
     n_repeats: u64,
     repeats_are_normal: bool,
+    /// Whether counts may be fractions, and what they are counted in so far.
+    takes_fractions: bool,
+    unit: Unit,
+    n_rounded: u64,
 }
 
 impl DatasetBuilder {
@@ -86,6 +110,9 @@ impl DatasetBuilder {
             n_rows: 0,
             n_repeats: 0,
             repeats_are_normal: false,
+            takes_fractions: false,
+            unit: Unit::TOKEN,
+            n_rounded: 0,
         }
     }
 
@@ -109,6 +136,16 @@ impl DatasetBuilder {
     /// Says that each row is one token, as in a file without counts: repeated rows then are no cause for a warning.
     pub fn rows_are_tokens(&mut self) {
         self.repeats_are_normal = true;
+    }
+
+    /// Takes counts that are not whole, for engines that can do with them.
+    pub fn take_fractions(&mut self) {
+        self.takes_fractions = true;
+    }
+
+    /// Whether it does.
+    pub fn takes_fractions(&self) -> bool {
+        self.takes_fractions
     }
 
     /// Adds a warning to those of the dataset.
@@ -150,6 +187,9 @@ impl DatasetBuilder {
         if self.n_repeats > 0 && !self.repeats_are_normal {
             self.warnings.push(Warning::DuplicateRows { n_rows: self.n_repeats });
         }
+        if self.n_rounded > 0 {
+            self.warnings.push(Warning::CountsRounded { n_rows: self.n_rounded, decimals: MOST_DECIMALS });
+        }
         let n_columns = self.columns.len();
         let unknown = (0..self.unknown.len()).map(|row| self.unknown.row(row).collect()).collect();
         Dataset {
@@ -157,6 +197,7 @@ impl DatasetBuilder {
             columns: self.columns.into_iter().map(ColumnBuilder::finish).collect(),
             values: self.rows.into_values(n_columns),
             counts: self.counts,
+            unit: self.unit,
             unknown,
             unknown_lines: self.unknown.lines,
             warnings: self.warnings,
@@ -172,9 +213,38 @@ impl DatasetBuilder {
     fn add<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount) -> Result<bool> {
         self.encode(line, cells)?;
         match count {
-            RowCount::Tokens(n_tokens) => self.add_tokens(line, n_tokens),
+            RowCount::Tokens(n_tokens) if self.unit.is_token() => self.add_tokens(line, n_tokens),
+            RowCount::Tokens(n_tokens) => {
+                let n = self.in_unit(line, n_tokens, Unit::TOKEN)?;
+                self.add_tokens(line, n)
+            }
+            RowCount::Fraction(..) if !self.takes_fractions => {
+                Err(self.fault(line, None, format!("count {count} is not whole, and whole ones are needed here")))
+            }
+            RowCount::Fraction(n, unit, rounded) => {
+                self.n_rounded += u64::from(rounded == Rounded::Yes);
+                let n = self.in_unit(line, n, unit)?;
+                self.add_tokens(line, n)
+            }
             RowCount::Unknown => self.add_unknown(line).map(|()| true),
         }
+    }
+
+    /// A count in the unit of all counts, which becomes finer if need be.
+    fn in_unit(&mut self, line: u64, n: u64, unit: Unit) -> Result<u64> {
+        let too_fine = |builder: &Self| {
+            let message = "with this many decimal places the counts go beyond 64 bits; round them to fewer places";
+            builder.fault(line, None, message)
+        };
+        if unit > self.unit {
+            let factor = unit.per_token() / self.unit.per_token();
+            // The total is the largest number.
+            self.n_tokens = self.n_tokens.checked_mul(factor).ok_or_else(|| too_fine(self))?;
+            self.counts.iter_mut().for_each(|count| *count *= factor);
+            self.unit = unit;
+        }
+        let factor = self.unit.per_token() / unit.per_token();
+        n.checked_mul(factor).ok_or_else(|| too_fine(self))
     }
 
     /// Puts the codes of a row into `self.codes`.
@@ -202,7 +272,8 @@ impl DatasetBuilder {
                 line,
                 None,
                 format!(
-                    "the count is {n_tokens} here but `?` for the same cell on line {earlier}; keep one of the two"
+                    "the count is {} here but `?` for the same cell on line {earlier}; keep one of the two",
+                    RowCount::of(n_tokens, self.unit)
                 ),
             ));
         }
@@ -210,7 +281,9 @@ impl DatasetBuilder {
             Some(sum) => self.n_tokens = sum,
             None => {
                 let message = format!(
-                    "with the count {n_tokens} the total goes beyond 18446744073709551615 (2^64 - 1); scale counts down"
+                    "with the count {} the total goes beyond 18446744073709551615 (2^64 - 1){}; scale counts down",
+                    RowCount::of(n_tokens, self.unit),
+                    if self.unit.is_token() { "" } else { " of the last decimal place" }
                 );
                 return Err(self.fault(line, None, message));
             }
@@ -234,6 +307,7 @@ impl DatasetBuilder {
         }
         if let Some(row) = self.rows.find(&self.codes) {
             let (count, earlier) = (self.counts[row as usize], self.rows.lines[row as usize]);
+            let count = RowCount::of(count, self.unit);
             return Err(self.fault(
                 line,
                 None,
@@ -510,6 +584,34 @@ mod tests {
         assert!(builder.push(1, [Cell::Index(MAX_CODES)], RowCount::Tokens(1)).is_err());
         builder.push(1, [Cell::Index(MAX_CODES - 1)], RowCount::Tokens(1)).unwrap();
         assert_eq!(builder.finish().columns[0].labels.len(), MAX_CODES);
+    }
+
+    #[test]
+    fn fractions_share_the_finest_unit() {
+        let tenths = |n: u64, decimals: u8| RowCount::Fraction(n, Unit::new(decimals), Rounded::No);
+        let fill = |takes_fractions: bool| {
+            let mut builder = DatasetBuilder::new("test");
+            if takes_fractions {
+                builder.take_fractions();
+            }
+            builder.label_column(Some("a".into()));
+            builder.label_column(Some("b".into()));
+            builder.push(2, labels("x", "y"), RowCount::Tokens(1))?;
+            builder.push(3, labels("x", "z"), tenths(25, 1))?;
+            builder.push(4, labels("z", "z"), tenths(25, 2))?;
+            builder.push(5, labels("x", "y"), RowCount::Tokens(3))?;
+            builder.push(6, labels("z", "z"), tenths(1, 1))?;
+            Ok::<Dataset, Error>(builder.finish())
+        };
+        let dataset = fill(true).unwrap();
+        assert_eq!((dataset.counts, dataset.unit), (vec![400, 250, 35], Unit::new(2)));
+        let message = fill(false).unwrap_err().to_string();
+        assert!(message.contains("line 3") && message.contains("count 2.5 is not whole"), "{message}");
+        let mut builder = DatasetBuilder::new("test");
+        builder.take_fractions();
+        builder.push(2, [], RowCount::Tokens(u64::MAX / 50)).unwrap();
+        let message = builder.push(3, [], tenths(1, 2)).unwrap_err().to_string();
+        assert!(message.contains("round them to fewer places"), "{message}");
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! What a file held: columns with labels, distinct rows with counts, unknown cells. Not yet bound to a model.
 
 use super::labels::Labels;
+use super::unit::Unit;
 use crate::warning::Warning;
 
 /// The code of a missing value: the token exists, this coordinate of it is not known.
@@ -28,6 +29,8 @@ pub struct Dataset {
     pub values: Vec<Vec<u32>>,
     /// The count of each distinct row. Rows whose count is zero are kept: they can declare labels.
     pub counts: Vec<u64>,
+    /// What they are counted in: tokens, unless fractions were allowed and there are some.
+    pub unit: Unit,
     /// Cells whose count is `?`, a code for each column (none of them missing), each cell once, in file order.
     pub unknown: Vec<Vec<u32>>,
     /// The line of each unknown cell.

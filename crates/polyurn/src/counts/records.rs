@@ -2,6 +2,7 @@
 
 use super::dataset::MISSING;
 use super::labels::Labels;
+use super::unit::Unit;
 use crate::error::{Error, Result};
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
@@ -15,7 +16,7 @@ pub struct Block {
     pub seen: Vec<u32>,
     /// One column per seen node.
     pub values: Vec<Vec<u32>>,
-    /// How many tokens each record stands for, at least 1.
+    /// How many tokens each record stands for, at least 1; with fractions, how many of [`Counts::unit`].
     pub counts: Vec<u64>,
 }
 
@@ -43,6 +44,8 @@ pub struct Counts {
     pub blocks: Vec<Block>,
     /// Tokens in all (without those in unknown cells).
     pub n_tokens: u64,
+    /// What all counts, also the total, are counted in: tokens, unless there are fractions.
+    pub unit: Unit,
     /// Cells that hold an unknown number of tokens: one value per node, [`MISSING`] for nodes without a column.
     pub unknown: Vec<Vec<u32>>,
 }
@@ -80,7 +83,7 @@ impl Counts {
             grouping.add(&seen, &values, count);
             n_tokens = n_tokens.checked_add(count).ok_or_else(too_many)?;
         }
-        Ok(Counts { labels, blocks: grouping.blocks, n_tokens, unknown })
+        Ok(Counts { labels, blocks: grouping.blocks, n_tokens, unit: Unit::TOKEN, unknown })
     }
 
     /// The same for rows that all differ: where nothing is missing and no count is zero, the columns are the records.
@@ -106,7 +109,7 @@ impl Counts {
             }
         }
         let blocks = vec![Block { seen, values, counts: row_counts.to_vec() }];
-        Ok(Counts { labels, blocks, n_tokens, unknown })
+        Ok(Counts { labels, blocks, n_tokens, unit: Unit::TOKEN, unknown })
     }
 
     /// Tokens of which all nodes are known, as if only the nodes from `n_hidden` on had been seen: values are called
@@ -120,6 +123,21 @@ impl Counts {
             .collect();
         let labels = sizes.iter().map(|&size| Labels::Indexed { size, first: 0 }).collect();
         Counts::new(labels, &columns, &vec![1; tokens.len()], Vec::new()).expect("no more tokens than fit into memory")
+    }
+
+    /// The same with all counts in another unit.
+    pub fn in_unit(self, unit: Unit) -> Self {
+        Counts { unit, ..self }
+    }
+
+    /// How many tokens a count stands for.
+    pub fn tokens(&self, count: u64) -> f64 {
+        self.unit.tokens(count)
+    }
+
+    /// Tokens in all, without those in unknown cells.
+    pub fn total(&self) -> f64 {
+        self.tokens(self.n_tokens)
     }
 
     /// Number of nodes.

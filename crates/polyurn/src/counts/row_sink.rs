@@ -19,6 +19,11 @@ pub trait RowSink {
     /// Each row is one token, as in a file without counts.
     fn rows_are_tokens(&mut self);
 
+    /// Whether counts may be fractions.
+    fn takes_fractions(&self) -> bool {
+        false
+    }
+
     /// Something odd about the file.
     fn warn(&mut self, warning: Warning);
 
@@ -51,6 +56,10 @@ impl RowSink for DatasetBuilder {
 
     fn rows_are_tokens(&mut self) {
         DatasetBuilder::rows_are_tokens(self);
+    }
+
+    fn takes_fractions(&self) -> bool {
+        DatasetBuilder::takes_fractions(self)
     }
 
     fn warn(&mut self, warning: Warning) {

@@ -50,6 +50,7 @@ impl<'p, 'a> Enumeration<'p, 'a> {
     /// # Errors
     /// Unknown cells; one token with more places than can be listed.
     pub fn new(problem: &'p Problem<'a>, total: GammaTotal) -> Result<Self> {
+        problem.check_whole("enumerate")?;
         if !problem.counts.unknown.is_empty() {
             return Err(Error::Setting(
                 "with unknown cells (`?`) there are infinitely many tensors; give their counts or take them out".into(),

@@ -28,6 +28,7 @@ pub struct Hits {
 /// Data in which different records show different nodes, or with unknown cells: there is no one set to hit;
 /// [`Error::Stopped`] when stopped before the first urn was finished.
 pub fn naive(problem: &Problem<'_>, n_tries: u64, seed: Seed, control: &mut Control<'_>) -> Result<Hits> {
+    problem.check_whole("naive")?;
     let counts = problem.counts;
     if counts.blocks.len() > 1 || !counts.unknown.is_empty() {
         return Err(Error::Setting(

@@ -44,6 +44,19 @@ impl<'a> Problem<'a> {
         Ok(Problem { model, prior, counts, plan, layout: OnceLock::new() })
     }
 
+    /// For what needs whole tokens.
+    ///
+    /// # Errors
+    /// When counts are fractions.
+    pub fn check_whole(&self, what: &str) -> Result<()> {
+        if self.counts.unit.is_token() {
+            return Ok(());
+        }
+        Err(Error::Setting(format!(
+            "{what}: counts are fractions, which only vb and em do with; scale or round them first"
+        )))
+    }
+
     /// The same with another prior for the same model, of which the same rows have pseudo-counts.
     pub fn with_prior<'b>(&self, prior: &'b Prior) -> Problem<'b>
     where

@@ -4,7 +4,7 @@ use crate::counts::Counts;
 use crate::engine::Problem;
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
-use crate::math::{Double, LnProduct, Risings, ln_factorial};
+use crate::math::{Double, LnProduct, Risings, ln_factorial, special};
 use hashbrown::HashMap;
 
 /// The evidence of one model, in natural logs.
@@ -22,11 +22,19 @@ pub struct Evidence {
 
 /// ln T! less the sum of ln n! over distinct records.
 pub fn ln_arrangements(counts: &Counts) -> Double {
+    if !counts.unit.is_token() {
+        return Double::from(special::ln_rising_real(1.0, counts.total())) - ln_factorials(counts);
+    }
     ln_factorial(counts.n_tokens) - ln_factorials(counts)
 }
 
 /// The sum of ln n! over distinct records.
 pub(crate) fn ln_factorials(counts: &Counts) -> Double {
+    if !counts.unit.is_token() {
+        let all = counts.blocks.iter().flat_map(|block| &block.counts);
+        let ln = |&count: &u64| Double::from(special::ln_rising_real(1.0, counts.tokens(count)));
+        return all.map(ln).fold(Double::ZERO, |sum, ln| sum + ln);
+    }
     let mut factorials = Risings::default();
     counts
         .blocks
@@ -43,8 +51,13 @@ pub(crate) fn ln_factorials(counts: &Counts) -> Double {
 /// # Errors
 /// When the Gamma rate is neither given nor has a default.
 pub fn evidence(problem: &Problem<'_>, ln_p_sequence: Double) -> Result<Evidence> {
-    let n_tokens = problem.counts.n_tokens;
-    let ln_p_total = problem.prior.total(Some(n_tokens))?.ln_p_total(n_tokens);
+    let counts = problem.counts;
+    let total = problem.prior.total_of(Some(counts.total()))?;
+    let ln_p_total = if counts.unit.is_token() {
+        total.ln_p_total(counts.n_tokens)
+    } else {
+        Double::from(total.ln_p_total_of(counts.total()))
+    };
     let ln_arrangements = ln_arrangements(problem.counts);
     let log_marginal = ln_p_total + ln_arrangements + ln_p_sequence;
     Ok(Evidence {
@@ -61,6 +74,9 @@ pub fn evidence(problem: &Problem<'_>, ln_p_sequence: Double) -> Result<Evidence
 /// # Errors
 /// When a node is no root, is not seen in every record, or shares its table with another node.
 pub fn ln_p_given(problem: &Problem<'_>, given: &[NodeIndex]) -> Result<Double> {
+    if !given.is_empty() {
+        problem.check_whole("--given")?;
+    }
     let seen_everywhere = problem.counts.seen_everywhere();
     let mut product = LnProduct::new();
     for &node_ix in given {

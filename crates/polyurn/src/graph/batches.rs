@@ -307,6 +307,11 @@ impl<'m, F: FnMut(RowBatch) -> Result<()>> Batcher<'m, F> {
         let count = match count {
             RowCount::Tokens(0) => return Ok(()),
             RowCount::Tokens(count) => count,
+            RowCount::Fraction(..) => {
+                let message =
+                    format!("count {count} is not whole, and a stream needs whole ones; scale or round them first");
+                return Err(Error::data_at(&self.source, line, Some("count"), message));
+            }
             RowCount::Unknown => {
                 let message = "the count is `?`; a stream cannot have unknown cells, so use --method vb";
                 return Err(Error::data_at(&self.source, line, Some("count"), message));

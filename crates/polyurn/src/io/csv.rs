@@ -22,13 +22,14 @@ pub(super) fn read(input: Input<'_>, delimiter: Delimiter, sink: &mut impl RowSi
     let mut records = Records::new(Lines::new(input), delimiter);
     let header = Header::read(&mut records, delimiter)?;
     header.declare(sink);
+    let style = CountStyle::Integer.or_fraction(sink);
     while records.advance()? {
         if records.len() != header.names.len() {
             return Err(header.wrong_width(&records));
         }
         let count = match header.count_ix {
             Some(ix) => {
-                let count = parse_count(records.field(ix), CountStyle::Integer);
+                let count = parse_count(records.field(ix), style);
                 count.map_err(|message| records.error(Some(COUNT), message))?
             }
             None => RowCount::Tokens(1),

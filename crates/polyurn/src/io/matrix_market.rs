@@ -249,6 +249,7 @@ impl<S: RowSink> Reader<'_, '_, S> {
     }
 
     fn count(&self, text: &str, style: CountStyle) -> Result<RowCount> {
+        let style = if style == CountStyle::Real { style.or_fraction(self.sink) } else { style };
         parse_count(text, style).map_err(|message| self.lines.error(Some("count"), message))
     }
 

@@ -113,6 +113,8 @@ impl FromStr for Format {
 pub struct ReadOptions {
     /// The format; `None` goes by the extension.
     pub format: Option<Format>,
+    /// Whether counts may be fractions, for variational Bayes and EM.
+    pub fractions: bool,
 }
 
 /// What a reader learned of a file besides its data.
@@ -142,6 +144,9 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset> {
 /// As for [`read`].
 pub fn read_with_origin(path: &Path, options: &ReadOptions) -> Result<(Dataset, Origin)> {
     let mut builder = DatasetBuilder::new(path.display().to_string());
+    if options.fractions {
+        builder.take_fractions();
+    }
     let (format, compression) = read_rows(path, options, &mut builder)?;
     let origin = Origin { format, compression, n_rows: builder.n_rows_read() };
     Ok((builder.finish(), origin))
@@ -267,7 +272,7 @@ mod tests {
         let message = read(&path, &ReadOptions::default()).unwrap_err().to_string();
         assert!(message.contains("counts.txt: no format goes with this extension"), "{message}");
         assert!(message.contains("`--format`") && message.contains("csv, tsv, tns, mtx"), "{message}");
-        let options = ReadOptions { format: Some(Format::Csv) };
+        let options = ReadOptions { format: Some(Format::Csv), ..Default::default() };
         assert_eq!(read(&path, &options).unwrap().counts, [2]);
     }
 
@@ -290,7 +295,7 @@ mod tests {
     #[test]
     fn a_folder_is_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let options = ReadOptions { format: Some(Format::Csv) };
+        let options = ReadOptions { format: Some(Format::Csv), ..Default::default() };
         assert!(matches!(read(folder.path(), &options), Err(Error::Io { .. })));
     }
 

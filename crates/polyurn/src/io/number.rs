@@ -1,7 +1,7 @@
 //! Whole numbers in text: counts and indices, and what to say of anything else.
 
 use super::lines::shown;
-use crate::counts::RowCount;
+use crate::counts::{MOST_DECIMALS, Rounded, RowCount, RowSink, Unit};
 
 /// Largest count that a floating-point number holds along with all smaller ones: 2^53.
 const MAX_EXACT: u64 = 1 << 53;
@@ -13,6 +13,15 @@ pub(super) enum CountStyle {
     Integer,
     /// Digits, or a decimal number whose value is whole (`3.0`, `3e0`), up to 2^53.
     Real,
+    /// The same, and fractions.
+    Fraction,
+}
+
+impl CountStyle {
+    /// This one, unless whoever takes the rows takes fractions.
+    pub fn or_fraction(self, sink: &impl RowSink) -> Self {
+        if sink.takes_fractions() { CountStyle::Fraction } else { self }
+    }
 }
 
 /// A count, `?` being an unknown one; else a line about what is wrong and the way out.
@@ -21,7 +30,7 @@ pub(super) fn parse_count(text: &str, style: CountStyle) -> Result<RowCount, Str
     match parse_digits(text) {
         Some(count) => Ok(RowCount::Tokens(count)),
         None if text == "?" => Ok(RowCount::Unknown),
-        None => parse_unusual_count(text, style).map(RowCount::Tokens),
+        None => parse_unusual_count(text, style),
     }
 }
 
@@ -39,7 +48,7 @@ pub(super) fn parse_digits(text: &str) -> Option<u64> {
 
 /// What a text that is no plain number means as a count.
 #[cold]
-fn parse_unusual_count(text: &str, style: CountStyle) -> Result<u64, String> {
+fn parse_unusual_count(text: &str, style: CountStyle) -> Result<RowCount, String> {
     let value = shown(text);
     if text.is_empty() {
         return Err("the count is empty; write a whole number, or `?` when it is not known".to_owned());
@@ -53,20 +62,22 @@ fn parse_unusual_count(text: &str, style: CountStyle) -> Result<u64, String> {
     if text.starts_with('-') {
         return Err(format!("count {value} is negative; counts are whole numbers from 0"));
     }
-    match Decimal::parse(text).whole() {
-        Whole::Fraction => {
-            Err(format!("count {value} is not whole; evidence needs whole counts, so scale or round them first"))
-        }
-        Whole::Number(number) if style == CountStyle::Real && number <= MAX_EXACT => Ok(number),
+    let too_large = || format!("count {value} is beyond 18446744073709551615 (2^64 - 1); scale the counts down");
+    let decimal = Decimal::parse(text);
+    match decimal.whole() {
+        Whole::Fraction if style == CountStyle::Fraction => decimal.fraction().ok_or_else(too_large),
+        Whole::Fraction => Err(format!(
+            "count {value} is not whole; evidence needs whole counts, so scale or round them first (--method vb and em take \
+             fractions)"
+        )),
+        Whole::Number(number) if style != CountStyle::Integer && number <= MAX_EXACT => Ok(RowCount::Tokens(number)),
         Whole::Number(number) if style == CountStyle::Integer => {
             Err(format!("count {value} is not written as a whole number; write {number}"))
         }
         Whole::Number(_) => Err(format!(
             "count {value} is beyond 2^53, where decimal numbers skip whole ones; write it with digits only"
         )),
-        Whole::TooLarge => {
-            Err(format!("count {value} is beyond 18446744073709551615 (2^64 - 1); scale the counts down"))
-        }
+        Whole::TooLarge => Err(too_large()),
     }
 }
 
@@ -113,6 +124,28 @@ impl Decimal {
             .chain(zeros)
             .try_fold(0u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit)));
         number.map_or(Whole::TooLarge, Whole::Number)
+    }
+}
+
+impl Decimal {
+    /// As a number of the largest unit that it is a multiple of, or rounded to the smallest; `None` beyond 64 bits.
+    fn fraction(&self) -> Option<RowCount> {
+        // Zeros up to the point, if the first digit stands further back.
+        let n_zeros = usize::try_from(-self.n_before_point).unwrap_or(0).min(usize::from(MOST_DECIMALS) + 1);
+        let mut digits: Vec<u8> = std::iter::repeat_n(0, n_zeros).chain(self.digits.iter().copied()).collect();
+        let n_before = usize::try_from(self.n_before_point).unwrap_or(0);
+        let n_kept = n_before + usize::from(MOST_DECIMALS);
+        let rounds_up = digits.get(n_kept).is_some_and(|&digit| digit >= 5);
+        let is_rounded = digits.iter().skip(n_kept).any(|&digit| digit != 0);
+        digits.truncate(n_kept);
+        while !is_rounded && digits.len() > n_before && digits.last() == Some(&0) {
+            digits.pop();
+        }
+        let number =
+            digits.iter().try_fold(0u64, |number, &digit| number.checked_mul(10)?.checked_add(u64::from(digit)))?;
+        let number = number.checked_add(u64::from(rounds_up))?;
+        let unit = Unit::new((digits.len() - n_before) as u8);
+        Some(RowCount::Fraction(number, unit, if is_rounded { Rounded::Yes } else { Rounded::No }))
     }
 }
 
@@ -215,10 +248,48 @@ mod tests {
         }
     }
 
+    #[test]
+    fn fractions_are_kept_as_they_are_written() {
+        let fraction = |n: u64, decimals: u8| Ok(RowCount::Fraction(n, Unit::new(decimals), Rounded::No));
+        let rounded = |n: u64| Ok(RowCount::Fraction(n, Unit::new(9), Rounded::Yes));
+        for (text, count) in [
+            ("2.5", fraction(25, 1)),
+            ("0.25", fraction(25, 2)),
+            (".5", fraction(5, 1)),
+            ("1.50", fraction(15, 1)),
+            ("25e-1", fraction(25, 1)),
+            ("1e-3", fraction(1, 3)),
+            ("1.5e1", Ok(RowCount::Tokens(15))),
+            ("3.0", Ok(RowCount::Tokens(3))),
+            ("123456789.987654321", fraction(123_456_789_987_654_321, 9)),
+            ("0.12345678949", rounded(123_456_789)),
+            ("0.1234567895", rounded(123_456_790)),
+            ("0.99999999996", rounded(1_000_000_000)),
+            ("1e-12", rounded(0)),
+        ] {
+            assert_eq!(parse_count(text, CountStyle::Fraction), count, "{text}");
+        }
+        for (text, words) in [
+            ("99999999999.5e9", "count `99999999999.5e9` is beyond"),
+            ("20000000000.123456789", "is beyond 18446744073709551615"),
+            ("-0.5", "is negative"),
+            ("nan", "is not finite"),
+            ("0.5x", "is not a number"),
+        ] {
+            assert!(
+                refusal(text, CountStyle::Fraction).contains(words),
+                "{text}: {}",
+                refusal(text, CountStyle::Fraction)
+            );
+        }
+        assert!(refusal("2.5", CountStyle::Real).contains("`2.5` is not whole"));
+    }
+
     proptest! {
         #[test]
         fn counts_never_panic(text in "\\PC{0,12}") {
             let _ = parse_count(&text, CountStyle::Integer);
+            let _ = parse_count(&text, CountStyle::Fraction);
             let _ = parse_count(&text, CountStyle::Real);
         }
 

@@ -57,7 +57,7 @@ impl<S: RowSink> Reader<'_, '_, S> {
         let (Some(count), None) = (fields.next(), fields.next()) else {
             return Err(self.wrong_width());
         };
-        let count = parse_count(count, CountStyle::Real);
+        let count = parse_count(count, CountStyle::Real.or_fraction(self.sink));
         let count = count.map_err(|message| self.lines.error(Some("count"), message))?;
         self.sink.push(self.lines.number(), self.values.iter().copied().map(Cell::Index), count)
     }

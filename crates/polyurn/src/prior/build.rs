@@ -154,9 +154,17 @@ impl Prior {
     /// # Errors
     /// When no rate was given and the total is zero or unknown.
     pub fn total(&self, n_tokens: Option<u64>) -> Result<GammaTotal> {
+        self.total_of(n_tokens.map(|n_tokens| n_tokens as f64))
+    }
+
+    /// The same for a total that need not be whole.
+    ///
+    /// # Errors
+    /// As for [`Prior::total`].
+    pub fn total_of(&self, n_tokens: Option<f64>) -> Result<GammaTotal> {
         let rate = match (self.rate, n_tokens) {
             (Some(rate), _) => rate,
-            (None, Some(n_tokens)) if n_tokens > 0 => self.shape / n_tokens as f64,
+            (None, Some(n_tokens)) if n_tokens > 0.0 => self.shape / n_tokens,
             (None, Some(_)) => {
                 return Err(Error::Setting("there are no tokens, so the Gamma rate has no default; give --b".into()));
             }

@@ -1,7 +1,7 @@
 //! The intensity's Gamma prior and the probability of the total.
 
 use crate::error::{Error, Result};
-use crate::math::{Double, LnProduct, ln_factorial};
+use crate::math::{Double, LnProduct, ln_factorial, special};
 
 /// Gamma(shape, rate) prior of the intensity; the number of tokens is then negative binomial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,6 +24,14 @@ impl GammaTotal {
             }
         }
         Ok(GammaTotal { shape, rate })
+    }
+
+    /// The same density for a number that need not be whole: factorials become Gamma functions.
+    pub fn ln_p_total_of(&self, n_tokens: f64) -> f64 {
+        special::ln_rising_real(self.shape, n_tokens)
+            - special::ln_rising_real(1.0, n_tokens)
+            - self.shape * self.rate.recip().ln_1p()
+            - n_tokens * self.rate.ln_1p()
     }
 
     /// ln Pr(there are n tokens), theory.md eq. (4); the paper's eq. for Pr(T = S+).
@@ -53,6 +61,15 @@ mod tests {
         let total = GammaTotal::new(2.3, 0.4).unwrap();
         let sum: f64 = (0..400).map(|n| total.ln_p_total(n).value().exp()).sum();
         assert!((sum - 1.0).abs() < 1e-13, "{sum}");
+    }
+
+    #[test]
+    fn whole_totals_may_be_given_as_real_numbers() {
+        for (shape, rate, n) in [(2.3, 0.4, 17u64), (1e-5, 1e-7, 300), (1e6, 20.0, 5), (0.7, 3.0, 0)] {
+            let total = GammaTotal::new(shape, rate).unwrap();
+            let (whole, real) = (total.ln_p_total(n).value(), total.ln_p_total_of(n as f64));
+            assert!((whole - real).abs() <= 1e-12 * whole.abs().max(1.0), "{shape} {rate} {n}: {whole} {real}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod decomposition;
 mod em;
 mod enumeration;
 mod exact_reach;
+mod fractions;
 mod fully_observed;
 mod independent_reference;
 mod invariance;

@@ -111,6 +111,7 @@ impl<'a> Program<'a> {
     /// # Errors
     /// When one token can be allocated in more ways than can be listed.
     pub fn compile(problem: &Problem<'a>, goal: Goal) -> Result<Self> {
+        problem.check_whole("exact")?;
         let sorted = sort_records(problem, goal == Goal::Posterior)?;
         let mut classes = label_classes(problem.model, problem.prior, problem.counts);
         let mut slots = Slots::new(problem.model, &sorted, &classes);

@@ -113,6 +113,7 @@ impl Layout {
     /// # Errors
     /// When a table that must be kept whole has too many cells, or there are more tokens than can be numbered.
     pub fn new(problem: &Problem<'_>) -> Result<Self> {
+        problem.check_whole("smc")?;
         let n_tokens = problem.counts.n_tokens;
         let uses = Uses::collect(problem);
         let (mut classes, certain_uses, counted_of) = uses.classes(problem)?;

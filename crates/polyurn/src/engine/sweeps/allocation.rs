@@ -88,6 +88,7 @@ impl BestAllocation {
     /// unknown, when a pseudo-count is below one and the density's mode was asked for, or when the tables have too many
     /// cells.
     pub fn fit(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<AllocationFit> {
+        problem.check_whole("dual-em and icm")?;
         if !problem.counts.unknown.is_empty() {
             let message = "with unknown cells there is no one number of tokens to allocate; use --method vb or em";
             return Err(Error::Setting(message.into()));

@@ -103,7 +103,11 @@ impl Arrangement {
             run_starts: Vec::new(),
             record_starts: Vec::with_capacity(n_records * record_families.len()),
             record_families,
-            tokens: Tokens::with_room(n_records, largest),
+            tokens: if counts.unit.is_token() {
+                Tokens::with_room(n_records, largest)
+            } else {
+                Tokens::reals_with_room(n_records)
+            },
             chunks: Vec::new(),
         };
         let start = |family: usize, values: &[u32]| layout.start(&group.families[family], values);
@@ -119,7 +123,11 @@ impl Arrangement {
                 last_lead = Some(lead_start);
             }
             arrangement.record_starts.extend(arrangement.record_families.iter().map(|&family| start(family, values)));
-            arrangement.tokens.push(reader.n_tokens(record));
+            if counts.unit.is_token() {
+                arrangement.tokens.push(reader.n_tokens(record));
+            } else {
+                arrangement.tokens.push_real(counts.tokens(reader.n_tokens(record)));
+            }
         }
         arrangement.run_ends.extend(last_lead.map(|_| n_records as u32));
         arrangement.chunks = arrangement.cut(layout, group, wanted);

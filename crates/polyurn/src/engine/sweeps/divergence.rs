@@ -10,7 +10,8 @@ pub fn kl_divergence(counts: &Counts, ln_likelihood: f64, intensity: f64) -> Opt
     if !counts.unknown.is_empty() {
         return None;
     }
-    let entropy: f64 = block.counts.iter().map(|&x| x as f64 * (x as f64).ln()).sum();
-    let n = counts.n_tokens as f64;
+    let term = |&x: &u64| counts.tokens(x) * counts.tokens(x).ln();
+    let entropy: f64 = block.counts.iter().map(term).sum();
+    let n = counts.total();
     Some(entropy - n * intensity.ln() - ln_likelihood - n + intensity)
 }

@@ -80,7 +80,7 @@ impl Em {
         }
         let total = match (self.mode, problem.counts.unknown.is_empty()) {
             (Mode::Likelihood, _) => None,
-            (_, is_known) => Some(problem.prior.total(is_known.then_some(problem.counts.n_tokens))?),
+            (_, is_known) => Some(problem.prior.total_of(is_known.then_some(problem.counts.total()))?),
         };
         let turns = self.turns(&layout);
         let given =
@@ -96,7 +96,7 @@ impl Em {
                 start::normalise(&layout, &mut weights);
                 weights
             });
-            let n_seen = problem.counts.n_tokens as f64;
+            let n_seen = problem.counts.total();
             Ascent::new(&layout, &turns, &arranged, self.mode, total, n_seen, weights, self.climb.isa)
         };
         let (climbs, state) = climb.climb_from_all("em", fingerprint, control, |restart, tick| {

@@ -9,10 +9,10 @@ use crate::engine::Problem;
 use crate::engine::kind::Kind;
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex, TableIndex};
-use crate::math::{Double, LnProduct};
+use crate::math::{Double, LnProduct, special};
 use crate::plan::{Bucket, Elimination, Pattern, Plan};
 use hashbrown::HashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All of it.
@@ -28,8 +28,8 @@ pub struct Layout {
     pub fixed: Option<Vec<f64>>,
     /// ln of the closed form of the other tables.
     pub closed_form: Double,
-    /// Cells that only wholly seen families use: table, values of the family, count.
-    pub certain: Vec<(TableIndex, Box<[u32]>, u64)>,
+    /// Cells that only wholly seen families use: table, values of the family, and tokens, all in that order.
+    pub certain: Vec<(TableIndex, Box<[u32]>, f64)>,
 }
 
 /// Records in which the same nodes are seen.
@@ -217,8 +217,9 @@ impl Layout {
         };
         let mut certain: HashMap<(TableIndex, Box<[u32]>), u64> = HashMap::new();
         sources.iter().for_each(|source| layout.add_group(model, counts, source, &position, &mut certain));
-        layout.certain = certain.into_iter().map(|((table, values), count)| (table, values, count)).collect();
-        layout.certain.sort_unstable();
+        let of_cell = |((table, values), count)| (table, values, counts.tokens(count));
+        layout.certain = certain.into_iter().map(of_cell).collect();
+        layout.certain.sort_unstable_by(|x, y| (x.0, &x.1).cmp(&(y.0, &y.1)));
         layout.closed_form = layout.closed_form(problem);
         Ok(layout)
     }
@@ -247,7 +248,7 @@ impl Layout {
                     let fixed = self.fixed.get_or_insert_with(|| vec![0.0; self.n_cells]);
                     let table = &self.tables[stored];
                     source.reader(counts).for_each(|record, count| {
-                        fixed[start(table, &nodes, record) as usize] += count as f64;
+                        fixed[start(table, &nodes, record) as usize] += counts.tokens(count);
                     });
                 }
             }
@@ -290,21 +291,34 @@ impl Layout {
         ln + fixed.map(|(fixed, weight)| fixed * weight.ln()).sum::<f64>()
     }
 
-    fn closed_form(&self, problem: &Problem<'_>) -> Double {
-        let mut product = LnProduct::new();
-        let mut rows: HashMap<(TableIndex, &[u32]), u64> = HashMap::new();
+    /// The rows of certain cells: table, values of the parents, and tokens.
+    pub fn certain_rows(&self) -> BTreeMap<(TableIndex, &[u32]), f64> {
+        let mut rows = BTreeMap::new();
         for (table, values, count) in &self.certain {
-            let pseudo = Kind::Cell.pseudo_count(problem.prior.table(*table), values);
-            Kind::Cell.multiply_closed_form(pseudo, *count, &mut product);
-            *rows.entry((*table, &values[..values.len() - 1])).or_insert(0) += count;
+            *rows.entry((*table, &values[..values.len() - 1])).or_insert(0.0) += count;
         }
-        let mut rows: Vec<((TableIndex, &[u32]), u64)> = rows.into_iter().collect();
-        rows.sort_unstable();
-        for ((table, values), count) in rows {
-            let pseudo = Kind::Row.pseudo_count(problem.prior.table(table), values);
-            Kind::Row.multiply_closed_form(pseudo, count, &mut product);
+        rows
+    }
+
+    fn closed_form(&self, problem: &Problem<'_>) -> Double {
+        let (prior, is_whole) = (problem.prior, problem.counts.unit.is_token());
+        let cells = self.certain.iter().map(|(table, values, count)| (*table, &values[..], *count));
+        let cells = cells
+            .map(|(table, values, count)| (Kind::Cell, Kind::Cell.pseudo_count(prior.table(table), values), count));
+        let rows = self.certain_rows().into_iter();
+        let rows =
+            rows.map(|((table, values), count)| (Kind::Row, Kind::Row.pseudo_count(prior.table(table), values), count));
+        let mut product = LnProduct::new();
+        let mut sum = Double::ZERO;
+        for (kind, pseudo, count) in cells.chain(rows) {
+            if is_whole {
+                kind.multiply_closed_form(pseudo, count as u64, &mut product);
+                continue;
+            }
+            let ln = Double::from(special::ln_rising_tiny(pseudo.value, pseudo.ln_if_tiny, count));
+            sum = if kind == Kind::Cell { sum + ln } else { sum - ln };
         }
-        product.ln()
+        product.ln() + sum
     }
 }
 

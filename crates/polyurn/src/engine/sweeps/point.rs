@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::graph::TableIndex;
 use crate::prior::{ProductTerm, PseudoCounts};
 use crate::simd::{Isa, Job};
-use hashbrown::HashMap;
 
 /// Probabilities below this are zero: a product of three of them would no longer be a number at full precision.
 const NEVER: f64 = 1e-100;
@@ -82,17 +81,14 @@ pub fn check_density(problem: &Problem<'_>) -> Result<()> {
 
 /// ln likelihood of the tables of which every use is seen, at their own best.
 pub fn certain_likelihood(problem: &Problem<'_>, layout: &Layout, mode: Mode) -> f64 {
-    let mut rows: HashMap<(TableIndex, &[u32]), u64> = HashMap::new();
-    for (table, values, count) in &layout.certain {
-        *rows.entry((*table, &values[..values.len() - 1])).or_insert(0) += count;
-    }
-    let term = |(table, values, count): &(TableIndex, Box<[u32]>, u64)| {
+    let rows = layout.certain_rows();
+    let term = |(table, values, count): &(TableIndex, Box<[u32]>, f64)| {
         let (child, parents) = values.split_last().expect("a family has a child");
         let pseudo = problem.prior.table(*table);
         let child_size = problem.model.tables()[table.ix()].child_size;
-        let cell = *count as f64 + mode.added(pseudo.cell(parents, *child).value);
-        let row = rows[&(*table, parents)] as f64 + mode.row_added(pseudo.row(parents).value, child_size);
-        *count as f64 * (cell / row).ln()
+        let cell = count + mode.added(pseudo.cell(parents, *child).value);
+        let row = rows[&(*table, parents)] + mode.row_added(pseudo.row(parents).value, child_size);
+        count * (cell / row).ln()
     };
     layout.certain.iter().map(term).sum()
 }

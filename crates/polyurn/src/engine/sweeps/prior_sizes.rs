@@ -15,7 +15,6 @@ use crate::math::{Double, special};
 use crate::prior::{GammaTotal, Prior, PseudoCount};
 use crate::simd::Isa;
 use crate::warning::Warning;
-use std::collections::BTreeMap;
 
 /// A size changes by no more than this factor, up or down.
 const LARGEST_FACTOR: f64 = 1e8;
@@ -135,21 +134,21 @@ impl PriorSizes {
             let is_a = free.a && ix + 1 == n_groups;
             let stored = (0..layout.tables.len()).filter(|&ix| tables.contains(&layout.tables[ix].table)).collect();
             let mut certain_cells = Vec::new();
-            let mut rows: BTreeMap<(TableIndex, &[u32]), u64> = BTreeMap::new();
             for (table, values, count) in layout.certain.iter().filter(|(table, ..)| tables.contains(table)) {
                 let pseudo = Kind::Cell.pseudo_count(problem.prior.table(*table), values);
-                certain_cells.push((pseudo, *count as f64));
-                *rows.entry((*table, &values[..values.len() - 1])).or_insert(0) += count;
+                certain_cells.push((pseudo, *count));
             }
-            let row = |((table, values), count): ((TableIndex, &[u32]), u64)| {
-                (Kind::Row.pseudo_count(problem.prior.table(table), values), count as f64)
+            let rows = layout.certain_rows().into_iter().filter(|((table, _), _)| tables.contains(table));
+            let row = |((table, values), count): ((TableIndex, &[u32]), f64)| {
+                (Kind::Row.pseudo_count(problem.prior.table(table), values), count)
             };
+            let certain_rows = rows.map(row).collect();
             let total = (is_a && problem.prior.shape_follows_a()).then(|| Total {
                 shape: problem.prior.shape(),
                 rate: problem.prior.rate(),
-                n_seen: problem.counts.n_tokens as f64,
+                n_seen: problem.counts.total(),
             });
-            Group { stored, tables, certain_cells, certain_rows: rows.into_iter().map(row).collect(), total }
+            Group { stored, tables, certain_cells, certain_rows, total }
         };
         Ok(PriorSizes { groups: groups.into_iter().enumerate().map(make).collect(), has_a: free.a })
     }

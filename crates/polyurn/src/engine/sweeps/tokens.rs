@@ -26,6 +26,20 @@ impl Tokens {
         }
     }
 
+    /// Room for this many records with any number of tokens.
+    pub fn reals_with_room(n_records: usize) -> Self {
+        Tokens::Reals(Vec::with_capacity(n_records))
+    }
+
+    /// Adds a record with a number of tokens that need not be whole.
+    ///
+    /// # Panics
+    /// When there is only room for whole numbers.
+    pub fn push_real(&mut self, n: f64) {
+        let Tokens::Reals(list) = self else { panic!("room for any number") };
+        list.push(n);
+    }
+
     /// Adds a record.
     ///
     /// # Panics

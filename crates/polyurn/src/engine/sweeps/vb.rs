@@ -46,7 +46,7 @@ impl UnknownCells {
         }
         Ok(Some(UnknownCells {
             total: problem.prior.total(None)?,
-            n_seen: problem.counts.n_tokens as f64,
+            n_seen: problem.counts.total(),
             ln_factorials: ln_factorials(problem.counts).value(),
         }))
     }

@@ -66,13 +66,13 @@ impl Learner<'_> {
             let (child, parents) = family.split_last().expect("a family has a child");
             let prior = self.prior.table(*table);
             if parent.is_some() {
-                of_records += rising(prior.cell(parents, *child), *count as f64);
-                *closed_rows.entry((*table, parents)).or_insert(0.0) += *count as f64;
+                of_records += rising(prior.cell(parents, *child), *count);
+                *closed_rows.entry((*table, parents)).or_insert(0.0) += count;
             } else {
                 let (cell, row) = stream.at(family);
                 let log = special::digamma(prior.cell(parents, *child).value + cell)
                     - special::digamma(prior.row(parents).value + row);
-                of_records += product(*count as f64, log);
+                of_records += product(*count, log);
             }
         }
         for ((table, parents), count) in closed_rows {

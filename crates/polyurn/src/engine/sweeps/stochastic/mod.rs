@@ -301,6 +301,7 @@ impl<'m> Learner<'m> {
 
     /// Lays out the cells of a batch, with the weights that the tables have now.
     fn batch(&self, problem: &Problem<'_>) -> Result<Batch> {
+        problem.check_whole("svb")?;
         if !problem.counts.unknown.is_empty() {
             return Err(Error::Setting(
                 "a stream cannot have unknown cells (`?`); use vb, which holds all records".into(),
@@ -389,7 +390,7 @@ impl<'m> Learner<'m> {
         for (table, family, count) in &batch.layout.certain {
             if let (Counted::Table(table), parent) = &mut self.tables[table.ix()] {
                 let times = if parent.is_some() { 1.0 } else { shared };
-                table.add_at(family, times * *count as f64);
+                table.add_at(family, times * count);
             }
         }
     }

@@ -1,0 +1,119 @@
+//! Counts that are not whole: variational Bayes and EM do with them, all others refuse.
+
+use crate::support::{assert_relative, settings, with_problem};
+use crate::sweeps_support::climb;
+use polyurn::Seed;
+use polyurn::control::Control;
+use polyurn::counts::{Cell, Dataset, DatasetBuilder, Rounded, RowCount};
+use polyurn::engine::Problem;
+use polyurn::engine::exact::Exact;
+use polyurn::engine::smc::Smc;
+use polyurn::engine::sweeps::{BestAllocation, Em, Given, Vb};
+use polyurn::evidence::{Evidence, evidence};
+use polyurn::graph::{BindOptions, Binding, ModelSource, bind};
+use polyurn::io::{Format, ReadOptions, read};
+use std::io::Write;
+
+/// A file of counts, fractions allowed.
+fn read_text(text: &str) -> Dataset {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    read(file.path(), &ReadOptions { format: Some(Format::Csv), fractions: true }).unwrap()
+}
+
+fn bound_to(model: &str, text: &str) -> Binding {
+    bind(&ModelSource::parse(model).unwrap(), &read_text(text), BindOptions::default()).unwrap()
+}
+
+/// The same table with every count written by a function of it.
+fn table(count: impl Fn(u32) -> String) -> String {
+    let mut text = String::from("i,j,count\n");
+    for (i, j, n) in [(0, 0, 5), (0, 1, 2), (0, 2, 1), (1, 2, 3), (1, 3, 4), (2, 2, 1), (2, 3, 7), (3, 0, 2)] {
+        text += &format!("i{i},j{j},{}\n", count(n));
+    }
+    text
+}
+
+fn bound_of(problem: &Problem<'_>) -> Evidence {
+    let vb = Vb { climb: climb(1, 60), ..Default::default() };
+    evidence(problem, vb.fit(problem, Seed(5), &mut Control::default()).unwrap().bound).unwrap()
+}
+
+#[test]
+fn the_bound_is_continuous_in_the_counts() {
+    // Also with tables that are wholly seen, some of whose cells are stored; and with nothing hidden at all.
+    for model in ["i -> k[2] -> j", "k[2] -> i j", "i -> j; i -> k[2]", "i -> j", "i -> j -> k[2] -> l[2]"] {
+        let whole = with_problem(&bound_to(model, &table(|n| n.to_string())), &settings(2.5), bound_of);
+        let near = with_problem(&bound_to(model, &table(|n| format!("{n}.000000001"))), &settings(2.5), bound_of);
+        // Eight counts are a billionth larger; slopes of ln Gamma are of order ten.
+        for (name, whole, near) in [
+            ("total", whole.log_p_total, near.log_p_total),
+            ("arrangements", whole.log_arrangements, near.log_arrangements),
+            ("sequence", whole.log_p_sequence, near.log_p_sequence),
+            ("all", whole.log_marginal, near.log_marginal),
+        ] {
+            assert!((whole - near).abs() < 1e-6 && whole != near, "{model} {name}: {whole} {near}");
+        }
+    }
+}
+
+#[test]
+fn halves_of_all_counts_have_the_same_most_likely_tables() {
+    let whole = bound_to("k[2] -> i j", &table(|n| n.to_string()));
+    let halves = bound_to("k[2] -> i j", &table(|n| format!("{}", f64::from(n) / 2.0)));
+    assert_eq!((halves.counts.total(), halves.counts.unit.is_token()), (12.5, false));
+    let em = Em { climb: climb(2, 200), ..Default::default() };
+    let fit = |binding: &Binding| {
+        with_problem(binding, &settings(1.0), |problem| {
+            let fit = em.fit(problem, Seed(3), &mut Control::default()).unwrap();
+            (fit.ln_likelihood, fit.intensity, fit.tables(problem))
+        })
+    };
+    let (whole, halves) = (fit(&whole), fit(&halves));
+    assert_relative("ln likelihood", 2.0 * halves.0, whole.0, 1e-12);
+    assert_eq!((2.0 * halves.1, whole.1), (25.0, 25.0));
+    for (whole, halves) in whole.2.iter().zip(&halves.2) {
+        for (whole, halves) in whole.rows.iter().zip(&halves.rows) {
+            for (whole, halves) in whole.cells.iter().zip(&halves.cells) {
+                assert!((whole.mean - halves.mean).abs() < 1e-9, "{whole:?} {halves:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn engines_that_need_whole_tokens_refuse_fractions() {
+    let binding = bound_to("i -> k[2] -> j", &table(|n| format!("{n}.5")));
+    with_problem(&binding, &settings(1.0), |problem| {
+        let mut control = Control::default();
+        let dual_em = BestAllocation { climb: climb(1, 3), given: Given::Expectations, start: None };
+        let errors = [
+            Exact::default().ln_p_sequence(problem, &mut control).map(drop).unwrap_err(),
+            Smc::default().ln_p_sequence(problem, Seed(1), &mut control).map(drop).unwrap_err(),
+            dual_em.fit(problem, Seed(1), &mut control).map(drop).unwrap_err(),
+            polyurn::engine::naive::naive(problem, 10, Seed(1), &mut control).map(drop).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.to_string().contains("only vb and em do with"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn digits_beyond_the_ninth_are_rounded_and_said_to_be() {
+    let dataset = read_text("i,count\na,0.12345678901\nb,2\n");
+    assert_eq!(dataset.counts, [123_456_789, 2_000_000_000]);
+    assert!(
+        dataset.warnings[0].to_string().contains("1 rows were rounded to 9 decimal places"),
+        "{:?}",
+        dataset.warnings
+    );
+    // Data without a fraction stay whole.
+    let mut builder = DatasetBuilder::new("test");
+    builder.take_fractions();
+    builder.push(2, [], RowCount::Tokens(3)).unwrap();
+    let unit = dataset.unit;
+    builder.push(3, std::iter::empty::<Cell<'_>>(), RowCount::Tokens(4)).unwrap();
+    assert!(builder.finish().unit.is_token() && !unit.is_token());
+    assert_eq!(RowCount::Fraction(25, unit, Rounded::No).to_string(), "0.000000025");
+}
