@@ -26,6 +26,7 @@ bench: $(VENV)/bin/python
 	$(CARGO) run --release -p polyurn-bench --bin exact
 	$(CARGO) run --release -p polyurn-bench --bin read
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin smc
+	$(MAKE) bench-sweeps bench-bdeu
 
 # What the settings of sequential Monte Carlo are worth: the tables of docs/smc.md, about ten minutes.
 bench-trials:

@@ -256,8 +256,8 @@ fn lca() -> Result<()> {
     );
     let peer = Peer::run("sweeps.py", "lca");
     let data = peer.data()?;
-    // The peer's tolerance is 1e-6 nats a person; the likelihood is about 10 nats a person.
-    let climb = Climb { restarts: 1, max_iter: 10_000, tol: 1e-7, threads: 1, ..Default::default() };
+    // The peer's tolerance is 1e-6 nats a person, 0.004 in all; a perfect fit would be some 5,000 nats better.
+    let climb = Climb { restarts: 1, max_iter: 10_000, tol: 8e-7, threads: 1, ..Default::default() };
     let em = Em { climb, turns: Turns::Together, ..Default::default() };
     let fit = |n_classes: u32, em: &Em| {
         with_problem(&format!("lca({n_classes})"), &data, 1.0, |problem| {

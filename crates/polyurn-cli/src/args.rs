@@ -1,8 +1,8 @@
 //! The argument list, and how its errors become one line.
 
 use crate::text::{
-    parse_a_values, parse_duration, parse_heat, parse_kappa, parse_memory, parse_particles, parse_pseudo_count,
-    parse_tau, parse_tolerance, parse_totals, parse_when,
+    parse_a_values, parse_duration, parse_heat, parse_kappa, parse_memory, parse_name, parse_particles,
+    parse_pseudo_count, parse_tau, parse_tolerance, parse_totals, parse_when,
 };
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use polyurn::engine::exact::TotalsRange;
@@ -220,7 +220,7 @@ pub struct SweepArgs {
     pub tol: Option<f64>,
     /// With vb: set the size of the prior where the bound is largest: `a`, or nodes whose pseudo-counts are to have a size of
     /// their own.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', alias = "maximize", help_heading = "Sweeps")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_name, alias = "maximize", help_heading = "Sweeps")]
     pub maximise: Vec<String>,
 }
 

@@ -19,6 +19,11 @@ impl CheckpointFile {
         Ok(CheckpointFile { path: path.to_owned() })
     }
 
+    /// Its path.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
     /// The saved state, or `None` when there is no file.
     pub fn load(&self) -> Result<Option<Vec<u8>>> {
         let bytes = match std::fs::read(&self.path) {

@@ -1,5 +1,6 @@
 //! `--maximise`: from names to free sizes of the prior, and from what was found to what is reported.
 
+use crate::grid::Point;
 use crate::text::show_short;
 use polyurn::engine::sweeps::{Free, VbFit};
 use polyurn::graph::Model;
@@ -16,7 +17,7 @@ const SAMPLE_SIZE: &str = "a";
 /// When a name is neither `a` nor a node.
 pub fn free_sizes(names: &[String], model: &Model) -> Result<Free> {
     let mut free = Free::default();
-    for name in names.iter().map(|name| name.trim()) {
+    for name in names {
         if name == SAMPLE_SIZE {
             free.a = true;
             continue;
@@ -31,6 +32,21 @@ pub fn free_sizes(names: &[String], model: &Model) -> Result<Free> {
         free.tables.push(model.node(node).table);
     }
     Ok(free)
+}
+
+/// Refuses sizes that vary along a curve as well: they are either given, point by point, or set where the bound is largest.
+///
+/// # Errors
+/// When there is one.
+pub fn refuse_varied(free: &Free, point: &Point, model: &Model) -> Result<()> {
+    let is_free = |node: &String| model.find(node).is_some_and(|node| free.tables.contains(&model.node(node).table));
+    let varied = point.pseudo_counts.iter().map(|(node, _)| node).find(|node| is_free(node)).cloned();
+    match varied.or_else(|| (free.a && point.a.is_some()).then(|| SAMPLE_SIZE.to_owned())) {
+        Some(name) => Err(Error::Setting(format!(
+            "--maximise {name}: a list of values is given for it too; leave one of the two out"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// A size that was set where the bound is largest.

@@ -79,6 +79,10 @@ impl Observer for Watcher {
         }
     }
 
+    fn checkpoint_name(&self) -> Option<String> {
+        self.checkpoint.as_ref().map(|(file, _)| file.name())
+    }
+
     fn checkpoint_interval(&self) -> Option<Duration> {
         self.checkpoint.as_ref().map(|(_, interval)| *interval)
     }

@@ -39,6 +39,12 @@ pub fn parse_pseudo_count(text: &str) -> Result<(String, AValues), String> {
     Ok((node.trim().to_owned(), parse_a_values(values)?))
 }
 
+/// A name without the blanks around it.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    if name.is_empty() { Err("a name is missing".into()) } else { Ok(name.to_owned()) }
+}
+
 /// `9..30`.
 pub fn parse_totals(text: &str) -> Result<TotalsRange, String> {
     let (low, high) = text.split_once("..").ok_or("write it as LO..HI, for example 9..30")?;

@@ -46,6 +46,11 @@ pub trait Observer {
         Ok(None)
     }
 
+    /// What the place of the checkpoint is called, for messages.
+    fn checkpoint_name(&self) -> Option<String> {
+        None
+    }
+
     /// How long to wait between checkpoints; `None` when they are not wanted.
     fn checkpoint_interval(&self) -> Option<Duration> {
         None
@@ -161,6 +166,14 @@ impl<'a> Control<'a> {
     /// When the checkpoint cannot be read or is damaged.
     pub fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
         self.observer.load_checkpoint()
+    }
+
+    /// The error of a checkpoint that cannot be taken up, with its name.
+    pub fn refuse_checkpoint(&self, why: &str) -> Error {
+        match self.observer.checkpoint_name() {
+            Some(name) => Error::Checkpoint(format!("{name}: {why}")),
+            None => Error::Checkpoint(why.to_owned()),
+        }
     }
 
     /// Saves the state that `state` builds if a checkpoint is due.

@@ -211,7 +211,10 @@ impl fmt::Display for Warning {
                  or more"
             ),
             Warning::TimeUp { finished, asked } => {
-                write!(f, "the time limit came after {finished} of {asked} runs; the estimate is from those")
+                write!(
+                    f,
+                    "the time limit came after {finished} of {asked} runs; the answer is from what was done until then"
+                )
             }
             Warning::FewMoves { moves } => write!(
                 f,

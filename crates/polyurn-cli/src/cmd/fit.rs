@@ -14,7 +14,7 @@ use polyurn::control::Control;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::{Exact, posterior};
 use polyurn::engine::smc::{Crew, Settled};
-use polyurn::engine::sweeps::{BestAllocation, Em, Given, Vb, kl_divergence};
+use polyurn::engine::sweeps::{BestAllocation, Em, Given, Mode, Vb, kl_divergence};
 use polyurn::evidence::evidence;
 use polyurn::math::Double;
 use polyurn::prior::Prior;
@@ -64,6 +64,9 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     };
     let decomposition = found.decomposition(&args.decomposition, &problem)?;
     args.checkpoint.remove_unless_cut(&warnings);
+    if found.objective == f64::NEG_INFINITY {
+        warnings.push(Warning::ImpossibleData);
+    }
     if has_prior && !problem.prior.is_consistent() {
         warnings.push(Warning::InconsistentPrior);
     }
@@ -205,6 +208,7 @@ fn by_em(
     Ok(Found {
         objective: fit.climbs.trace.last().copied().unwrap_or(f64::NEG_INFINITY),
         ln_likelihood: Some(fit.ln_likelihood),
+        is_likelihood: !has_prior,
         divergence,
         n_unknown: fit.n_unknown,
         climbs: Some((fit.climbs, 0.0)),
@@ -242,7 +246,10 @@ fn by_allocation(
         let parts = evidence(problem, Double::from(objective))?;
         (posterior_intensity(problem, 0.0)?, parts.log_p_total + parts.log_arrangements)
     } else if has_prior {
-        (Intensity::Point(posterior_intensity(problem, 0.0)?.mean()), 0.0)
+        let total = problem.prior.total_of(Some(problem.counts.total()))?;
+        let less = if given == Given::Modes(Mode::Density) { 1.0 } else { 0.0 };
+        let shape = (total.shape + problem.counts.total() - less).max(0.0);
+        (Intensity::Point(shape / (total.rate + 1.0)), 0.0)
     } else {
         (Intensity::Point(problem.counts.total()), 0.0)
     };

@@ -21,6 +21,8 @@ pub struct Found {
     /// The evidence or its bound; none for em, and with unknown cells, where it has no parts.
     pub evidence: Option<Evidence>,
     pub ln_likelihood: Option<f64>,
+    /// Whether the objective is a likelihood, without a prior.
+    pub is_likelihood: bool,
     pub divergence: Option<f64>,
     pub tables: Vec<TableMeans>,
     pub intensity: Intensity,
@@ -53,6 +55,7 @@ impl Found {
             objective: f64::NAN,
             evidence: None,
             ln_likelihood: None,
+            is_likelihood: false,
             divergence: None,
             tables,
             intensity,
@@ -99,13 +102,13 @@ impl Found {
 
     /// What the objective is called.
     pub fn objective_name(&self) -> &'static str {
-        match (self.method, self.ln_likelihood) {
-            ("vb", _) => "lower bound (ELBO)",
-            ("svb", _) => "bound, from the last batch",
-            ("em", Some(likelihood)) if likelihood == self.objective => "ln likelihood",
-            ("em", _) => "ln posterior density + constant",
-            ("dual-em", _) => "ln pi(S) of the allocation",
-            ("icm", _) => "ln density of allocation, tables",
+        match self.method {
+            "vb" => "lower bound (ELBO)",
+            "svb" => "bound, from the last batch",
+            "em" if self.is_likelihood => "ln likelihood",
+            "em" => "ln posterior density + constant",
+            "dual-em" => "ln pi(S) of the allocation",
+            "icm" => "ln density of allocation, tables",
             _ => "ln evidence",
         }
     }

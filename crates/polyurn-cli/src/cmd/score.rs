@@ -4,7 +4,7 @@ use super::curve::Curve;
 use crate::args::{ScoreArgs, ScoreMethod};
 use crate::grid::Point;
 use crate::load::{load_bound, load_model};
-use crate::maximise::{Maximised, free_sizes};
+use crate::maximise::{Maximised, free_sizes, refuse_varied};
 use crate::output::{Failure, Output, number};
 use crate::parallel;
 use crate::particles::Report;
@@ -38,7 +38,7 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     }
     check_checkpoint(&args.checkpoint, &args.output)?;
     if let Some(points) = &given.curve {
-        refuse_maximised_points(&args.sweeps.maximise, &points[0])?;
+        refuse_varied(&free_sizes(&args.sweeps.maximise, &binding.model)?, &points[0], &binding.model)?;
     }
     let job = Job { args, binding: &binding, seed: output.seed() };
     match given.curve {
@@ -51,16 +51,6 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
             output.result(|| score.json(&output), || score.text(&args.model.model, &args.data.data))
         }
         Some(curve) => job.curve(&given.settings, &curve, &output),
-    }
-}
-
-/// A size is either given, point by point, or set where the bound is largest.
-fn refuse_maximised_points(names: &[String], point: &Point) -> std::result::Result<(), Failure> {
-    match point.names().iter().find(|name| names.contains(name)) {
-        Some(name) => Err(Failure::Usage(format!(
-            "--maximise {name}: a list of values is given for it too; leave one of the two out"
-        ))),
-        None => Ok(()),
     }
 }
 

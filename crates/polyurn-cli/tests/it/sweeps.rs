@@ -283,3 +283,79 @@ fn fractions_are_taken_by_vb_and_em_alone() {
         assert!(message.contains(place) && message.lines().count() == 1, "{message}");
     }
 }
+
+#[test]
+fn a_cut_fit_goes_on_from_its_checkpoint_and_no_other_one_does() {
+    let folder = shop();
+    folder.write("other.csv", "who,what,count\nw0,t0,1\nw1,t1,2\nw2,t2,4\n");
+    let fit = |data: &str, more: &[&str]| -> Vec<String> {
+        let base = ["fit", "--model", "k[3] -> who what", "--data", data, "--seed", "4", "--checkpoint", "run.ck"];
+        base.iter().chain(more).map(|&arg| arg.to_owned()).collect()
+    };
+    let strs = |args: &[String]| -> Vec<String> { args.to_vec() };
+    for (method, others) in [
+        (
+            "em",
+            vec![
+                vec!["--method", "em", "--update", "together"],
+                vec!["--method", "em", "--mode", "density", "--a", "900"],
+            ],
+        ),
+        ("vb", vec![vec!["--method", "vb", "--maximise", "a"], vec!["--method", "em"]]),
+        ("dual-em", vec![vec!["--method", "icm"], vec!["--method", "dual-em", "--a", "2"]]),
+    ] {
+        let own = |data: &str, n: &str| fit(data, &["--method", method, "--restarts", n]);
+        let run = |args: &[String]| folder.json(&strs(args).iter().map(String::as_str).collect::<Vec<_>>());
+        let cut = run(&[own("shop.csv", "1000000"), vec!["--time-limit".into(), "400ms".into()]].concat());
+        let n_done = cut["restarts"].as_u64().unwrap();
+        assert!(n_done > 3 && folder.names().contains(&"run.ck".to_owned()), "{method}: {n_done}");
+        let refused = |args: &[String]| {
+            let (code, error) = folder.fails(&strs(args).iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(code, 2, "{error}");
+            assert!(error.contains("run.ck") && error.contains("belongs to"), "{method}: {error}");
+        };
+        others.iter().for_each(|other| refused(&fit("shop.csv", other)));
+        refused(&own("other.csv", "3"));
+        // Starts that are finished are not repeated, and the answer is that of an unbroken run.
+        let resumed = run(&own("shop.csv", "3"));
+        assert!(!folder.names().contains(&"run.ck".to_owned()), "{method}");
+        let unbroken = run(&own("shop.csv", "3"));
+        assert_eq!(resumed["restart_objectives"], unbroken["restart_objectives"], "{method}");
+        assert_eq!(resumed["tables"], unbroken["tables"], "{method}");
+    }
+}
+
+#[test]
+fn a_start_that_is_stopped_is_an_answer_to_a_time_limit_and_to_nothing_else() {
+    let folder = shop();
+    let endless = ["--restarts", "1", "--tol", "0", "--max-iter", "1000000000", "--checkpoint", "run.ck"];
+    let args = [&["fit"], &SHOP[1..], &endless].concat();
+    let cut = folder.json(&[&args[..], &["--time-limit", "300ms"]].concat());
+    let kinds: Vec<&str> =
+        cut["warnings"].as_array().unwrap().iter().map(|warning| warning["kind"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"time_up") && !kinds.contains(&"not_converged"), "{kinds:?}");
+    assert!(cut["iterations"].as_u64().unwrap() > 1 && cut["converged"] == false);
+    // It is not kept as if it had ended.
+    let again = folder.json(&[&args[..], &["--time-limit", "100ms"]].concat());
+    assert!(again["iterations"].as_u64() != cut["iterations"].as_u64(), "{again}");
+    let mut child = folder.command(&args).stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn allocations_over_very_many_hidden_values_end_in_time_or_are_refused() {
+    let folder = Folder::new();
+    folder.write("few.csv", "x,y,count\na,p,1000000\nb,q,2000000\n");
+    let args = ["fit", "--data", "few.csv", "--method", "dual-em", "--restarts", "1", "--model"];
+    let from = std::time::Instant::now();
+    let tucker = "h[20] -> i[20] -> x; h -> j[20] -> y; i -> j";
+    let fit = folder.json(&[&args[..], &[tucker, "--time-limit", "1s", "--max-iter", "3"]].concat());
+    assert!(fit["iterations"].as_u64().unwrap() > 0);
+    // Generous: the machine may be busy.
+    assert!(from.elapsed().as_secs() < 30);
+    let chain = "x -> a[12] -> b[12] -> c[12] -> d[12] -> e[12] -> f[12] -> y";
+    let (code, error) = folder.fails(&[&args[..], &[chain]].concat());
+    assert!(code == 1 && error.contains("joint hidden values") && error.lines().count() == 1, "{code} {error}");
+}

@@ -124,17 +124,17 @@ where
         None => Vec::new(),
         Some(bytes) => {
             let saved: Saved<R> = postcard::from_bytes(&bytes).map_err(|_| {
-                Error::Checkpoint(
-                    "it is damaged or belongs to another model or another method; remove the file to start anew".into(),
+                control.refuse_checkpoint(
+                    "it is damaged or belongs to another model or another method; remove the file to start anew",
                 )
             })?;
             if saved.fingerprint != stage.fingerprint() {
-                return Err(Error::Checkpoint(
-                    "it belongs to other data, another model or other settings; remove the file to start anew, or repeat the command that wrote it"
-                        .into(),
+                return Err(control.refuse_checkpoint(
+                    "it belongs to other data, another model or other settings; remove the file to start anew, or repeat the command that wrote it",
                 ));
             }
-            saved.runs
+            // Of a job with more runs.
+            saved.runs.into_iter().filter(|(replicate, _)| *replicate < n).collect()
         }
     };
     let missing: Vec<u64> = (0..n).filter(|ix| !done.iter().any(|(done, _)| done == ix)).collect();

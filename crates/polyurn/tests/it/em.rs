@@ -24,6 +24,16 @@ fn rows(rng: &mut Random, n_rows: usize, n: usize) -> Vec<Vec<f64>> {
     (0..n_rows).map(row).collect()
 }
 
+/// Every row divided by its sum.
+fn normalised(start: &StartTables) -> StartTables {
+    let mut start = start.clone();
+    for row in start.tables.values_mut().flatten() {
+        let sum: f64 = row.iter().sum();
+        row.iter_mut().for_each(|cell| *cell /= sum);
+    }
+    start
+}
+
 #[test]
 fn matrices_are_updated_as_by_multiplicative_updates() {
     // The rules of Lee and Seung for the generalised Kullback-Leibler divergence, first W, then H.
@@ -98,7 +108,7 @@ fn steps_together_are_those_of_a_slow_reference_in_random_models() {
                 Mode::Softmax => pseudo,
                 Mode::Density => pseudo - 1.0,
             };
-            let mut reference = Reference::new(problem, &start.normalised());
+            let mut reference = Reference::new(problem, &normalised(&start));
             for n_steps in 1..4 {
                 reference.em_step(added);
                 let em = Em { climb: climb(1, n_steps), mode, turns: Turns::Together, start: Some(start.clone()) };
@@ -166,4 +176,49 @@ fn the_density_needs_pseudo_counts_of_one() {
         let error = em.fit(problem, Seed(1), &mut Control::default()).unwrap_err().to_string();
         assert!(error.contains("below 1") && error.contains("softmax"), "{error}");
     });
+}
+
+#[test]
+fn an_unknown_cell_that_dies_leaves_the_objective_on_its_scale() {
+    // No seen cell has i = 2 or j = 2: the most likely number of tokens there is none.
+    let data = csv("i,j,count\n0,0,5\n0,1,3\n1,0,4\n1,1,2\n2,2,?\n");
+    with_problem(&bound("i j", &data), &settings(1.0), |problem| {
+        let em = Em { climb: climb(1, 400), ..Default::default() };
+        let fit = em.fit(problem, Seed(1), &mut Control::default()).unwrap();
+        assert_eq!(fit.n_unknown, Some(0.0));
+        for pair in fit.climbs.trace.windows(2) {
+            assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{} {}", pair[0], pair[1]);
+        }
+    });
+}
+
+#[test]
+fn tables_that_are_wholly_seen_have_their_density_in_the_objective() {
+    // With nothing hidden the objective is the log likelihood and the sum of pseudo-count times log probability.
+    let data = csv("i,j,count\na,x,3\na,y,1\nb,x,7\n");
+    let objective = |model: &str, a: f64| {
+        with_problem(&bound(model, &data), &settings(a), |problem| {
+            let fit = Em { climb: climb(1, 3), mode: Mode::Softmax, ..Default::default() };
+            let fit = fit.fit(problem, Seed(1), &mut Control::default()).unwrap();
+            (fit.climbs.trace[2], fit.ln_likelihood)
+        })
+    };
+    let cell = |n: f64, row: f64, alpha: f64, size: f64| (n + alpha, (n + alpha) / (row + size * alpha));
+    // `i -> j` with a = 2: pseudo-counts 1 for i, 1/2 for j.
+    let terms = [cell(4.0, 11.0, 1.0, 2.0), cell(7.0, 11.0, 1.0, 2.0)];
+    let rows = [cell(3.0, 4.0, 0.5, 2.0), cell(1.0, 4.0, 0.5, 2.0), cell(7.0, 7.0, 0.5, 2.0), cell(0.0, 7.0, 0.5, 2.0)];
+    let density: f64 = terms.iter().chain(&rows).map(|(weight, p)| weight * p.ln()).sum();
+    let (found, likelihood) = objective("i -> j", 2.0);
+    assert!(found < likelihood);
+    // Up to a constant of the prior: the same at twice the data.
+    let twice = csv("i,j,count\na,x,6\na,y,2\nb,x,14\n");
+    let found_twice = with_problem(&bound("i -> j", &twice), &settings(2.0), |problem| {
+        let em = Em { climb: climb(1, 3), mode: Mode::Softmax, ..Default::default() };
+        em.fit(problem, Seed(1), &mut Control::default()).unwrap().climbs.trace[2]
+    });
+    let terms = [cell(8.0, 22.0, 1.0, 2.0), cell(14.0, 22.0, 1.0, 2.0)];
+    let rows =
+        [cell(6.0, 8.0, 0.5, 2.0), cell(2.0, 8.0, 0.5, 2.0), cell(14.0, 14.0, 0.5, 2.0), cell(0.0, 14.0, 0.5, 2.0)];
+    let density_twice: f64 = terms.iter().chain(&rows).map(|(weight, p)| weight * p.ln()).sum();
+    assert_relative("difference", found_twice - found, density_twice - density, 1e-12);
 }

@@ -260,7 +260,7 @@ impl Job<'_, '_> {
     pub(super) fn seen_tokens<D: Digit>(&self, control: &mut Control<'_>) -> Result<(Layer<D>, usize)> {
         let width = self.program.registers.width;
         let (mut layer, skip) = match control.load_checkpoint()? {
-            Some(bytes) => self.restore(&bytes)?,
+            Some(bytes) => self.restore(&bytes, control)?,
             None => (Layer::<D>::start(width), 0),
         };
         let mut next = Layer::empty(width);
@@ -417,17 +417,16 @@ impl Job<'_, '_> {
         postcard::to_allocvec(&saved).expect("plain numbers can be encoded")
     }
 
-    fn restore<D: Digit>(&self, bytes: &[u8]) -> Result<(Layer<D>, u64)> {
+    fn restore<D: Digit>(&self, bytes: &[u8], control: &Control<'_>) -> Result<(Layer<D>, u64)> {
         let damaged = || {
-            Error::Checkpoint(
-                "it is damaged or belongs to another model or another method; remove the file to start anew".into(),
+            control.refuse_checkpoint(
+                "it is damaged or belongs to another model or another method; remove the file to start anew",
             )
         };
         let saved: Saved = postcard::from_bytes(bytes).map_err(|_| damaged())?;
         if saved.fingerprint != self.fingerprint() {
-            return Err(Error::Checkpoint(
-                "it belongs to another model, prior or data; remove the file or give another one".into(),
-            ));
+            return Err(control
+                .refuse_checkpoint("it belongs to another model, prior or data; remove the file or give another one"));
         }
         let layer = Layer::from_parts(self.program.registers.width, &saved.digits, &saved.weights);
         Ok((layer.ok_or_else(damaged)?, saved.n_placed))

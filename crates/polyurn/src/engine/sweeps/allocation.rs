@@ -10,8 +10,8 @@ use super::dirichlet::{CellCounts, ExpectedLogs, add_rows, expected_logs, ln_con
 use super::layout::{Group, Layout};
 use super::multinomial;
 use super::numbers::Numbers;
-use super::point::{Mode, Point, certain_likelihood, check_density};
-use super::restarts::{Climb, Climbed, Climbs};
+use super::point::{Mode, Point, certain_density, certain_likelihood, check_density};
+use super::restarts::{Climb, Climbed, Climbs, Yardstick};
 use super::start::{self, Spread, StartTables};
 use super::tables::dirichlet_means;
 use crate::Seed;
@@ -21,6 +21,13 @@ use crate::engine::tables::TableMeans;
 use crate::error::{Error, Result};
 use crate::math::ln_factorial;
 use crate::simd::Isa;
+use std::cell::Cell;
+
+/// Records between two looks at the time.
+const RECORDS_PER_LOOK: u64 = 256;
+
+/// Joint hidden values of one record that are listed at most.
+const MOST_STATES: f64 = 1e6;
 
 /// What is looked at of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,22 +106,37 @@ impl BestAllocation {
         let layout = Layout::new(problem)?;
         let wanted = vec![true; layout.tables.len()];
         let arrangements = Arrangement::of_groups(&layout, problem.counts, &wanted, None);
+        check_states(problem, &layout)?;
         let name = if self.given == Given::Expectations { "dual-em" } else { "icm" };
-        let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
+        let has_prior = self.given != Given::Modes(Mode::Likelihood);
+        let given = self
+            .start
+            .as_ref()
+            .map(|start| start::given(&layout, problem.model, start, false, has_prior))
+            .transpose()?;
         let constant = match self.given {
             Given::Expectations => layout.closed_form.value(),
-            Given::Modes(mode) => certain_likelihood(problem, &layout, mode),
+            Given::Modes(mode) => certain_likelihood(problem, &layout, mode) + certain_density(problem, &layout, mode),
         };
-        let fingerprint = self.climb.fingerprint(name, &layout, &arrangements, seed);
+        let yardstick = Yardstick::new(problem, constant);
+        let settings = format!("{name} {:?}", self.given);
+        let fingerprint = self.climb.fingerprint(&settings, problem, &layout, &arrangements, given.as_ref(), seed);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
         let (climbs, state) = climb.climb_from_all(name, fingerprint, control, |restart, tick| {
-            let weights = given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, seed, restart));
+            let weights =
+                given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, has_prior, seed, restart));
             let mut ascent = Ascent::new(&layout, &arrangements, self.given, weights, self.climb.isa);
-            let (mut trace, converged) = climb.climb(|| ascent.sweep(), tick)?;
+            let share = Cell::new(0.0);
+            let tick_at = |now: f64| {
+                share.set(now);
+                tick(now)
+            };
+            let look = || tick(share.get());
+            let (mut trace, end) = climb.climb(yardstick, || ascent.sweep(&look), &tick_at)?;
             trace.iter_mut().for_each(|objective| *objective += constant);
             let mut state = ascent.counts.to_vec();
             state.extend(ascent.point.iter().flat_map(Point::to_list));
-            Ok(Climbed { trace, converged, state })
+            Ok(Climbed { trace, end, state })
         })?;
         let (cells, point) = state.split_at(layout.n_cells);
         let mut counts = Numbers::zeros(layout.n_cells);
@@ -137,6 +159,8 @@ struct Ascent<'l> {
     logs: Vec<f64>,
     /// The allocation's counts of all cells.
     counts: Numbers,
+    /// Those of the next one, while it is made.
+    new_counts: Numbers,
     rows: Vec<f64>,
     weights: Numbers,
     row_psi: Vec<f64>,
@@ -156,6 +180,7 @@ impl<'l> Ascent<'l> {
             isa,
             logs: weights.iter().map(|weight| weight.ln()).collect(),
             counts: Numbers::zeros(layout.n_cells),
+            new_counts: Numbers::zeros(layout.n_cells),
             rows: vec![0.0; layout.n_rows],
             weights,
             row_psi: vec![0.0; layout.n_rows],
@@ -165,9 +190,9 @@ impl<'l> Ascent<'l> {
     }
 
     /// A new allocation, and the tables that go with it.
-    fn sweep(&mut self) -> f64 {
+    fn sweep(&mut self, look: &dyn Fn() -> Result<()>) -> Result<f64> {
         let layout = self.layout;
-        let orders = self.allocate();
+        let orders = self.allocate(look)?;
         if let Some(fixed) = &layout.fixed {
             self.counts.iter_mut().zip(fixed).for_each(|(count, fixed)| *count += fixed);
         }
@@ -181,28 +206,38 @@ impl<'l> Ascent<'l> {
                 let objective = ln_constants(layout, &as_given, counts, self.isa).value() + orders;
                 let out = ExpectedLogs { logs: &mut self.logs, weights: &mut self.weights, row_psi: &mut self.row_psi };
                 expected_logs(layout, &as_given, counts, self.isa, out);
-                objective
+                Ok(objective)
             }
             Some(point) => {
                 let all = vec![true; layout.tables.len()];
                 point.set(layout, &all, &mut self.counts.clone(), self.isa);
                 self.logs.iter_mut().zip(point.weights.iter()).for_each(|(log, weight)| *log = weight.ln());
                 let used = self.counts.iter().zip(&self.logs).filter(|(count, _)| **count > 0.0);
-                used.map(|(count, log)| count * log).sum::<f64>() + point.ln_prior(layout) + orders
+                Ok(used.map(|(count, log)| count * log).sum::<f64>() + point.ln_prior(layout) + orders)
             }
         }
     }
 
     /// Puts all tokens where their multinomial is largest. Gives ln of the number of orders that all records' hidden values
-    /// can have come in; minus infinity when a record is impossible.
-    fn allocate(&mut self) -> f64 {
-        self.counts.fill(0.0);
+    /// can have come in; minus infinity when a record is impossible. When it is stopped, the counts stay as they were.
+    fn allocate(&mut self, look: &dyn Fn() -> Result<()>) -> Result<f64> {
+        let mut new_counts = std::mem::take(&mut self.new_counts);
+        new_counts.fill(0.0);
         let mut orders = 0.0;
+        let mut stopped = Ok(());
+        let mut n_seen = 0u64;
         let (mut logs, mut shared_out) = (Vec::new(), Vec::new());
         for arrangement in self.arrangements {
             let group = &self.layout.groups[arrangement.group];
             let is_one_bucket = group.elimination.buckets().len() == 1;
             arrangement.for_each_record(|starts, count| {
+                n_seen += 1;
+                if stopped.is_ok() && (n_seen.is_multiple_of(RECORDS_PER_LOOK) || !is_one_bucket) {
+                    stopped = look();
+                }
+                if stopped.is_err() {
+                    return;
+                }
                 let n = count as u64;
                 let states = if is_one_bucket {
                     logs.clear();
@@ -226,13 +261,17 @@ impl<'l> Ascent<'l> {
                     for (family, &start) in group.families.iter().zip(starts) {
                         let bucket = family.bucket.expect("a known record's families have unseen nodes");
                         let state = states.as_ref().map_or(ix, |states| states[ix].states[bucket] as usize);
-                        self.counts[(start + family.offsets[state]) as usize] += own as f64;
+                        new_counts[(start + family.offsets[state]) as usize] += own as f64;
                     }
                 }
                 orders += ln_factorial_of(n);
             });
         }
-        orders
+        if stopped.is_ok() {
+            std::mem::swap(&mut self.counts, &mut new_counts);
+        }
+        self.new_counts = new_counts;
+        stopped.map(|()| orders)
     }
 
     /// The states that a mode of n tokens can use, best first, and their logarithms.
@@ -259,6 +298,22 @@ impl<'l> Ascent<'l> {
         }
         states
     }
+}
+
+/// Tokens of one record may be spread over all joint values of its unseen nodes, and those are listed.
+fn check_states(problem: &Problem<'_>, layout: &Layout) -> Result<()> {
+    for group in layout.groups.iter().filter(|group| group.elimination.buckets().len() > 1) {
+        let reader = group.reader(problem.counts);
+        let most_tokens = (0..reader.len()).map(|record| reader.n_tokens(record)).max().unwrap_or(0) as f64;
+        let n_states: f64 = group.elimination.buckets().iter().map(|bucket| bucket.size() as f64).product();
+        if n_states.min(most_tokens) > MOST_STATES {
+            return Err(Error::TooCostly(format!(
+                "a record of {most_tokens} tokens may be spread over {n_states:.3e} joint hidden values, and more than {MOST_STATES:.0e} \
+                 cannot be listed; use --method vb or em"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn ln_factorial_of(n: u64) -> f64 {

@@ -60,6 +60,9 @@ pub fn expected_logs_of(table: &CellTable, scale: f64, counts: CellCounts<'_>, i
             out: &mut row_psi[range],
         },
     );
+    // A row without pseudo-counts and tokens has no cells that can occur: their own logarithms say so.
+    let psi = row_psi[table.rows()].iter_mut();
+    psi.filter(|psi| **psi == f64::NEG_INFINITY).for_each(|psi| *psi = 0.0);
     let interior = table.shape.interior;
     let at_once = (CELLS_AT_ONCE / interior).max(1) * interior;
     let range = table.cells();

@@ -13,5 +13,15 @@ pub fn kl_divergence(counts: &Counts, ln_likelihood: f64, intensity: f64) -> Opt
     let term = |&x: &u64| counts.tokens(x) * counts.tokens(x).ln();
     let entropy: f64 = block.counts.iter().map(term).sum();
     let n = counts.total();
-    Some(entropy - n * intensity.ln() - ln_likelihood - n + intensity)
+    let divergence = entropy - n * intensity.ln() - ln_likelihood - n + intensity;
+    // What is less than the rounding of its parts is nothing.
+    let rounding = 1e-14 * (entropy.abs() + ln_likelihood.abs() + n);
+    Some(if divergence < rounding { 0.0 } else { divergence })
+}
+
+/// ln p(sequence) of tables that give every record as it is seen the share that it has among all.
+pub(super) fn perfect_ln_likelihood(counts: &Counts) -> f64 {
+    let total = counts.total();
+    let all = counts.blocks.iter().flat_map(|block| &block.counts);
+    all.map(|&count| counts.tokens(count) * (counts.tokens(count) / total).ln()).sum()
 }

@@ -5,13 +5,12 @@
 //! generalised Kullback-Leibler divergence, step by step.
 
 use super::arrangement::Arrangement;
-use super::cells::CellTable;
-use super::layout::Layout;
+use super::layout::{Group, Layout};
 use super::messages::Weights;
 use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
-use super::point::{Mode, Point, certain_likelihood, check_density};
-use super::restarts::{Climb, Climbed, Climbs};
+use super::point::{Mode, Point, certain_density, certain_likelihood, check_density};
+use super::restarts::{Climb, Climbed, Climbs, Yardstick};
 use super::start::{self, Spread, StartTables};
 use crate::Seed;
 use crate::control::Control;
@@ -83,38 +82,45 @@ impl Em {
             (_, is_known) => Some(problem.prior.total_of(is_known.then_some(problem.counts.total()))?),
         };
         let turns = self.turns(&layout);
-        let given =
-            self.start.as_ref().map(|start| start::given(&layout, problem.model, &start.normalised())).transpose()?;
+        let has_prior = self.mode != Mode::Likelihood;
+        let given = self
+            .start
+            .as_ref()
+            .map(|start| start::given(&layout, problem.model, start, true, has_prior))
+            .transpose()?;
         let arrange = |turn: &Turn| Arrangement::of_groups(&layout, problem.counts, &turn.tables, turn.lead);
         let arranged: Vec<Vec<Arrangement>> = turns.iter().map(arrange).collect();
-        let fingerprint = self.climb.fingerprint("em", &layout, &arranged[0], seed);
-        let certain = certain_likelihood(problem, &layout, self.mode);
+        let settings = format!("em {:?} {:?}", self.mode, self.turns);
+        let fingerprint = self.climb.fingerprint(&settings, problem, &layout, &arranged[0], given.as_ref(), seed);
+        let certain = certain_likelihood(problem, &layout, self.mode) + certain_density(problem, &layout, self.mode);
+        let yardstick = Yardstick::new(problem, certain);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
         let new_ascent = |restart: u64| {
             let weights = given.clone().unwrap_or_else(|| {
-                let mut weights = start::random(&layout, Spread::Moderate, seed, restart);
+                let mut weights = start::random(&layout, Spread::Moderate, has_prior, seed, restart);
                 start::normalise(&layout, &mut weights);
                 weights
             });
             let n_seen = problem.counts.total();
-            Ascent::new(&layout, &turns, &arranged, self.mode, total, n_seen, weights, self.climb.isa)
+            let has_unknown = !problem.counts.unknown.is_empty();
+            Ascent::new(&layout, &turns, &arranged, self.mode, total, n_seen, has_unknown, weights, self.climb.isa)
         };
         let (climbs, state) = climb.climb_from_all("em", fingerprint, control, |restart, tick| {
             let mut ascent = new_ascent(restart);
             // A sweep tells the objective before it: the trace is one behind, and one more look brings it up to date.
-            let (mut trace, converged) = climb.climb(|| ascent.sweep(), tick)?;
+            let (mut trace, end) = climb.climb(yardstick, || Ok(ascent.sweep()), tick)?;
             trace.push(ascent.objective());
             trace.remove(0);
             trace.iter_mut().for_each(|objective| *objective += certain);
             let mut state = ascent.point.to_list();
             state.extend([ascent.ln_likelihood, ascent.intensity, ascent.n_unknown]);
-            Ok(Climbed { trace, converged, state })
+            Ok(Climbed { trace, end, state })
         })?;
         let Some(&[ln_likelihood, intensity, n_unknown]) = state.last_chunk() else {
             unreachable!("three numbers stand last")
         };
         Ok(EmFit {
-            ln_likelihood: ln_likelihood + certain,
+            ln_likelihood: ln_likelihood + certain_likelihood(problem, &layout, self.mode),
             intensity,
             climbs,
             n_unknown: (!problem.counts.unknown.is_empty()).then_some(n_unknown),
@@ -126,13 +132,20 @@ impl Em {
     /// Which tables are set together, and by which of them records are sorted.
     fn turns(&self, layout: &Layout) -> Vec<Turn> {
         let n_tables = layout.tables.len();
-        let is_hidden = |table: &CellTable| !table.shape.is_key.contains(&true) && table.keys.list.len() == 1;
-        let factors: Vec<usize> = (0..n_tables).filter(|&ix| !is_hidden(&layout.tables[ix])).collect();
+        let is_hidden = |table: usize| {
+            let uses =
+                |group: &Group| (0..group.families.len()).filter(|&ix| group.families[ix].table == table).collect();
+            layout.groups.iter().all(|group| {
+                let uses: Vec<usize> = uses(group);
+                uses.into_iter().all(|family| group.shown(family).is_empty())
+            })
+        };
+        let factors: Vec<usize> = (0..n_tables).filter(|&ix| !is_hidden(ix)).collect();
         if self.turns == Turns::Together || factors.is_empty() {
             return vec![Turn { tables: vec![true; n_tables], lead: None }];
         }
         let turn = |&factor: &usize| {
-            let tables = (0..n_tables).map(|ix| ix == factor || is_hidden(&layout.tables[ix])).collect();
+            let tables = (0..n_tables).map(|ix| ix == factor || is_hidden(ix)).collect();
             Turn { tables, lead: Some(factor) }
         };
         factors.iter().map(turn).collect()
@@ -156,6 +169,7 @@ struct Ascent<'l> {
     mode: Mode,
     total: Option<GammaTotal>,
     n_seen: f64,
+    has_unknown: bool,
     isa: Isa,
     point: Point,
     counts: Numbers,
@@ -174,6 +188,7 @@ impl<'l> Ascent<'l> {
         mode: Mode,
         total: Option<GammaTotal>,
         n_seen: f64,
+        has_unknown: bool,
         weights: Numbers,
         isa: Isa,
     ) -> Self {
@@ -184,6 +199,7 @@ impl<'l> Ascent<'l> {
             mode,
             total,
             n_seen,
+            has_unknown,
             isa,
             point: Point::new(layout, mode, weights),
             counts: Numbers::zeros(layout.n_cells),
@@ -251,7 +267,7 @@ impl<'l> Ascent<'l> {
         if self.mode != Mode::Likelihood {
             objective += self.point.ln_prior(self.layout);
         }
-        if tally.unknown > 0.0 {
+        if self.has_unknown {
             objective += self.n_seen * self.intensity.ln() - self.intensity + tally.unknown;
             if let Some(total) = self.total {
                 let shape = total.shape - if self.mode == Mode::Density { 1.0 } else { 0.0 };

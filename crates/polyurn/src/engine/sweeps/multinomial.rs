@@ -1,5 +1,8 @@
 //! The mode of a multinomial distribution.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 /// The most probable counts of `n` draws with probabilities in proportion to exp(`logs`), ties going to the first. The
 /// logarithms must not all be minus infinity.
 ///
@@ -22,12 +25,52 @@ pub fn mode(n: u64, logs: &[f64], counts: &mut Vec<u64>) {
         *count = ((n as f64 * (share / total) * (1.0 - 1e-14)).floor() as u64).min(left);
         left -= *count;
     }
+    let gain = |ix: usize, count: u64| Gain { value: shares[ix] / (count + 1) as f64, ix };
+    if left <= FEW {
+        for _ in 0..left {
+            let best = (0..shares.len()).map(|ix| gain(ix, counts[ix])).max().expect("at least one value");
+            counts[best.ix] += 1;
+        }
+        return;
+    }
+    let mut heap: BinaryHeap<Gain> = (0..shares.len()).map(|ix| gain(ix, counts[ix])).collect();
     for _ in 0..left {
-        let gain = |ix: &usize| shares[*ix] / (counts[*ix] + 1) as f64;
-        let best = (0..shares.len()).rev().max_by(|x, y| gain(x).total_cmp(&gain(y))).expect("at least one value");
-        counts[best] += 1;
+        let mut best = heap.peek_mut().expect("at least one value");
+        let ix = best.ix;
+        counts[ix] += 1;
+        *best = gain(ix, counts[ix]);
     }
 }
+
+/// Draws that are looked for one by one; for more of them a heap is quicker.
+const FEW: u64 = 8;
+
+/// What one more draw of a value would gain; the first of equals is the largest.
+#[derive(Debug, Clone, Copy)]
+struct Gain {
+    value: f64,
+    ix: usize,
+}
+
+impl Ord for Gain {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.value.total_cmp(&other.value).then(other.ix.cmp(&self.ix))
+    }
+}
+
+impl PartialOrd for Gain {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Gain {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Gain {}
 
 #[cfg(test)]
 mod tests {
@@ -68,6 +111,29 @@ mod tests {
                 assert_eq!(counts.iter().sum::<u64>(), n);
                 let best = best_by_listing(n, 0, &mut vec![0; n_values], &logs);
                 assert!(ln_probability(&counts, &logs) >= best - 1e-12, "{logs:?} {n}: {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_values_are_shared_out_as_few_are() {
+        // More draws are left than are looked for one by one; equal shares go to the first.
+        let logs = [0.0; 40];
+        let mut counts = Vec::new();
+        mode(100, &logs, &mut counts);
+        assert_eq!(counts, [[3; 20], [2; 20]].concat());
+        let mut rng = Seed(9).stream(Purpose::Urn, 0, 0, 0);
+        let logs: Vec<f64> = (0..60).map(|_| draw::open_unit(&mut rng).ln()).collect();
+        mode(1000, &logs, &mut counts);
+        let best = ln_probability(&counts, &logs);
+        assert_eq!(counts.iter().sum::<u64>(), 1000);
+        // No draw is better off with another value.
+        for from in (0..60).filter(|&from| counts[from] > 0) {
+            for to in 0..60 {
+                let mut moved = counts.clone();
+                moved[from] -= 1;
+                moved[to] += 1;
+                assert!(ln_probability(&moved, &logs) <= best + 1e-9);
             }
         }
     }

@@ -93,6 +93,24 @@ pub fn certain_likelihood(problem: &Problem<'_>, layout: &Layout, mode: Mode) ->
     layout.certain.iter().map(term).sum()
 }
 
+/// What the density of these tables adds at their own best, up to a constant of the prior.
+pub fn certain_density(problem: &Problem<'_>, layout: &Layout, mode: Mode) -> f64 {
+    if mode == Mode::Likelihood {
+        return 0.0;
+    }
+    let cell = |(table, values, count): &(TableIndex, Box<[u32]>, f64)| {
+        let (child, parents) = values.split_last().expect("a family has a child");
+        let added = mode.added(problem.prior.table(*table).cell(parents, *child).value);
+        if added > 0.0 { added * ((count + added) / added).ln() } else { 0.0 }
+    };
+    let row = |((table, parents), count): ((TableIndex, &[u32]), f64)| {
+        let child_size = problem.model.tables()[table.ix()].child_size;
+        let added = mode.row_added(problem.prior.table(table).row(parents).value, child_size);
+        if added > 0.0 { added * ((count + added) / added).ln() } else { 0.0 }
+    };
+    layout.certain.iter().map(cell).sum::<f64>() - layout.certain_rows().into_iter().map(row).sum::<f64>()
+}
+
 /// All tables.
 #[derive(Debug)]
 pub struct Point {

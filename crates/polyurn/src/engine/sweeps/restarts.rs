@@ -2,14 +2,20 @@
 
 use super::arrangement::Arrangement;
 use super::cells::Pseudo;
+use super::divergence::perfect_ln_likelihood;
 use super::layout::Layout;
+use super::numbers::Numbers;
 use crate::control::Control;
+use crate::engine::Problem;
 use crate::engine::mixer::Mixer;
 use crate::engine::replicates::{Replicates, Stage, Team, replicates};
 use crate::error::{Error, Result, Stop};
+use crate::math::TINY;
+use crate::prior::PseudoCount;
 use crate::simd::Isa;
 use crate::{Seed, Warning};
 use serde::{Deserialize, Serialize};
+use std::sync::Mutex;
 
 /// How to climb.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,9 +43,45 @@ impl Default for Climb {
 pub(super) struct Climbed {
     /// The objective after each sweep.
     pub trace: Vec<f64>,
-    pub converged: bool,
+    pub end: End,
     /// What the engine keeps of its last state.
     pub state: Vec<f64>,
+}
+
+/// Why a climb ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum End {
+    /// The objective stood still.
+    StoodStill,
+    /// All sweeps were done.
+    UsedUp,
+    /// It was stopped: what it had is an answer, but not that of a start.
+    Stopped,
+}
+
+/// What a change of the objective is compared with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Yardstick {
+    /// What makes an engine's objective a bound on ln p(sequence) or a logarithm of it.
+    pub constant: f64,
+    /// ln p(sequence) of tables that fit the data perfectly, where the objective can be compared with that.
+    pub perfect: Option<f64>,
+}
+
+impl Yardstick {
+    /// For a problem whose objective lacks a constant.
+    pub fn new(problem: &Problem<'_>, constant: f64) -> Self {
+        let perfect = problem.counts.unknown.is_empty().then(|| perfect_ln_likelihood(problem.counts));
+        Yardstick { constant, perfect }
+    }
+
+    /// Whether a change is no more than this share. It is taken of the distance from a perfect fit where that is less than
+    /// the objective itself: with huge counts the objective is mostly the entropy of the data. Rounding is no change.
+    fn is_still(&self, change: f64, objective: f64, share: f64) -> bool {
+        let value = objective + self.constant;
+        let distance = self.perfect.map_or(f64::INFINITY, |perfect| (perfect - value).abs());
+        change <= share * distance.min(value.abs()).max(1.0) || change <= 4.0 * f64::EPSILON * value.abs()
+    }
 }
 
 impl Climbed {
@@ -64,29 +106,33 @@ pub struct Climbs {
 }
 
 impl Climb {
-    /// Sweeps until the objective stands still.
+    /// Sweeps until the objective stands still. A sweep that is stopped leaves everything as it was.
     pub(super) fn climb(
         &self,
-        mut sweep: impl FnMut() -> f64,
+        yardstick: Yardstick,
+        mut sweep: impl FnMut() -> Result<f64>,
         tick: &dyn Fn(f64) -> Result<()>,
-    ) -> Result<(Vec<f64>, bool)> {
+    ) -> Result<(Vec<f64>, End)> {
         let mut trace: Vec<f64> = Vec::new();
         while (trace.len() as u64) < self.max_iter {
-            if let Err(error) = tick(trace.len() as f64 / self.max_iter as f64) {
+            let objective = match tick(trace.len() as f64 / self.max_iter as f64).and_then(|()| sweep()) {
+                // No number is no answer.
+                Ok(objective) if objective.is_nan() => f64::NEG_INFINITY,
+                Ok(objective) => objective,
                 // Every state is an answer; without one there is none.
-                return if trace.is_empty() { Err(error) } else { Ok((trace, false)) };
-            }
-            let objective = sweep();
+                Err(Error::Stopped(_)) if !trace.is_empty() => return Ok((trace, End::Stopped)),
+                Err(error) => return Err(error),
+            };
             let change = trace.last().map(|last| (objective - last).abs());
             trace.push(objective);
-            if objective == f64::NEG_INFINITY || objective.is_nan() {
-                return Ok((trace, true));
+            if objective == f64::NEG_INFINITY {
+                return Ok((trace, End::StoodStill));
             }
-            if self.tol > 0.0 && change.is_some_and(|change| change <= self.tol * objective.abs()) {
-                return Ok((trace, true));
+            if self.tol > 0.0 && change.is_some_and(|change| yardstick.is_still(change, objective, self.tol)) {
+                return Ok((trace, End::StoodStill));
             }
         }
-        Ok((trace, false))
+        Ok((trace, End::UsedUp))
     }
 
     /// Climbs from every start and keeps the best. `run` climbs from one.
@@ -99,17 +145,34 @@ impl Climb {
     ) -> Result<(Climbs, Vec<f64>)> {
         let team = Team { n_threads: self.threads, is_one_by_one: false };
         let stage = Stage::Main { name, fingerprint };
-        let Replicates { finished, is_cut } =
-            replicates(self.restarts, stage, team, control, |turn, tick| run(turn.replicate, tick))?;
+        // Climbs that were stopped are part of an answer, and of no checkpoint.
+        let stopped: Mutex<Vec<(u64, Climbed)>> = Mutex::new(Vec::new());
+        let found = replicates(self.restarts, stage, team, control, |turn, tick| {
+            let climbed = run(turn.replicate, tick)?;
+            if climbed.end != End::Stopped {
+                return Ok(climbed);
+            }
+            stopped.lock().expect("no thread panics while holding it").push((turn.replicate, climbed));
+            Err(Error::Stopped(Stop::Cancelled))
+        });
+        let mut stopped = stopped.into_inner().expect("no thread panics while holding it");
+        stopped.sort_by_key(|(restart, _)| *restart);
+        let (mut finished, is_cut) = match found {
+            Ok(Replicates { finished, is_cut }) => (finished, is_cut),
+            Err(Error::Stopped(Stop::Deadline)) if !stopped.is_empty() => (Vec::new(), true),
+            Err(error) => return Err(error),
+        };
+        let n_finished = finished.len() as u64;
+        finished.extend(stopped.into_iter().map(|(_, climbed)| climbed));
         let objectives: Vec<f64> = finished.iter().map(Climbed::objective).collect();
         // The first of equals, whatever the order in which they ended.
         let best = (0..finished.len()).rev().max_by(|&x, &y| objectives[x].total_cmp(&objectives[y]));
         let best = best.ok_or(Error::Stopped(Stop::Deadline))?;
         let mut warnings = Vec::new();
         if is_cut {
-            warnings.push(Warning::TimeUp { finished: finished.len() as u64, asked: self.restarts });
+            warnings.push(Warning::TimeUp { finished: n_finished, asked: self.restarts });
         }
-        if !finished[best].converged {
+        if finished[best].end == End::UsedUp {
             warnings.push(Warning::NotConverged { sweeps: finished[best].trace.len() as u64 });
         }
         let worst = objectives.iter().copied().fold(f64::INFINITY, f64::min);
@@ -122,25 +185,51 @@ impl Climb {
                 starts: objectives.len() as u64,
             });
         }
-        let Climbed { trace, converged, state } = finished.into_iter().nth(best).expect("the best is one of them");
+        let Climbed { trace, end, state } = finished.into_iter().nth(best).expect("the best is one of them");
+        let converged = end == End::StoodStill;
         Ok((Climbs { best: best as u64, objectives, trace, converged, warnings }, state))
     }
 
-    /// Tells problems and settings apart, so that a checkpoint is not taken up by another one.
-    pub(super) fn fingerprint(&self, name: &str, layout: &Layout, arrangements: &[Arrangement], seed: Seed) -> u64 {
+    /// Tells problems and settings apart, so that a checkpoint is not taken up by another one. `settings` are those of the
+    /// engine, as text; `given` are weights to start from.
+    pub(super) fn fingerprint(
+        &self,
+        settings: &str,
+        problem: &Problem<'_>,
+        layout: &Layout,
+        arrangements: &[Arrangement],
+        given: Option<&Numbers>,
+        seed: Seed,
+    ) -> u64 {
         let mut mix = Mixer::default();
-        name.bytes().for_each(|byte| mix.word(u64::from(byte)));
+        settings.bytes().for_each(|byte| mix.word(u64::from(byte)));
+        given.iter().flat_map(|weights| weights.iter()).for_each(|weight| mix.word(weight.to_bits()));
         [seed.0, self.max_iter, self.tol.to_bits(), layout.closed_form.value().to_bits()]
             .iter()
             .for_each(|&word| mix.word(word));
-        for table in &layout.tables {
-            mix.word(table.n_cells() as u64);
-            for pseudo in [&table.pseudo, &table.row_pseudo] {
-                match pseudo {
-                    Pseudo::Even(pseudo) => mix.word(pseudo.value.to_bits()),
-                    Pseudo::Listed(all) => all.iter().for_each(|pseudo| mix.word(pseudo.value.to_bits())),
-                }
+        [problem.prior.shape(), problem.prior.rate().unwrap_or(0.0), problem.counts.total()]
+            .iter()
+            .for_each(|number| mix.word(number.to_bits()));
+        let mut add_pseudo = |pseudo: &PseudoCount| {
+            mix.word(pseudo.value.to_bits());
+            if pseudo.value < TINY {
+                mix.word(pseudo.ln_if_tiny.to_bits());
             }
+        };
+        for pseudo in layout.tables.iter().flat_map(|table| [&table.pseudo, &table.row_pseudo]) {
+            match pseudo {
+                Pseudo::Even(pseudo) => add_pseudo(pseudo),
+                Pseudo::Listed(all) => all.iter().for_each(&mut add_pseudo),
+            }
+        }
+        layout.tables.iter().for_each(|table| mix.word(table.n_cells() as u64));
+        layout.fixed.iter().flatten().for_each(|count| mix.word(count.to_bits()));
+        for (table, values, count) in &layout.certain {
+            values.iter().chain([&table.0]).for_each(|&value| mix.word(u64::from(value)));
+            mix.word(count.to_bits());
+        }
+        for family in layout.groups.iter().flat_map(|group| &group.families) {
+            family.offsets.iter().for_each(|&at| mix.word(u64::from(at)));
         }
         for arrangement in arrangements {
             arrangement.for_each_record(|starts, n_tokens| {

@@ -1,10 +1,11 @@
 //! Where sweeps start from.
 
+use super::cells::Pseudo;
 use super::dirichlet::add_rows;
 use super::layout::Layout;
 use super::numbers::Numbers;
 use crate::error::{Error, Result};
-use crate::graph::Model;
+use crate::graph::{Model, TableIndex};
 use crate::math::draw;
 use crate::prior::row_number;
 use crate::{Purpose, Seed};
@@ -21,16 +22,19 @@ pub struct StartTables {
 }
 
 impl StartTables {
-    /// Every row divided by its sum; rows of zeros stay as they are.
-    pub fn normalised(&self) -> Self {
-        let mut normalised = self.clone();
-        for row in normalised.tables.values_mut().flatten() {
-            let sum: f64 = row.iter().sum();
-            if sum > 0.0 {
-                row.iter_mut().for_each(|cell| *cell /= sum);
-            }
+    /// The table of a node or of one it shares its table with, and by which name it was given.
+    fn find(&self, model: &Model, table: TableIndex) -> Result<(&str, &[Vec<f64>])> {
+        let spec = &model.tables()[table.ix()];
+        let mut found = spec.members.iter().filter_map(|&member| self.tables.get_key_value(&model.node(member).name));
+        let Some((name, rows)) = found.next() else {
+            return Err(Error::Setting(format!("the start has no table for `{}`", model.table_name(table))));
+        };
+        if let Some((other, _)) = found.next() {
+            return Err(Error::Setting(format!(
+                "`{name}` and `{other}` share one table; give the start's table once, under one name"
+            )));
         }
-        normalised
+        Ok((name, rows))
     }
 }
 
@@ -43,7 +47,9 @@ pub fn normalise(layout: &Layout, weights: &mut [f64]) {
         let blocks = weights[table.cells()].chunks_exact_mut(table.shape.interior);
         for (cells, &first) in blocks.zip(&table.row_of_block) {
             let row = |in_block: usize| rows[first as usize + table.row_in_block(in_block)];
-            cells.iter_mut().enumerate().for_each(|(in_block, cell)| *cell /= row(in_block));
+            // Rows without weight stay so.
+            let with_weight = cells.iter_mut().enumerate().filter(|(in_block, _)| row(*in_block) > 0.0);
+            with_weight.for_each(|(in_block, cell)| *cell /= row(in_block));
         }
     }
 }
@@ -67,29 +73,49 @@ impl Spread {
     }
 }
 
-/// Weights of all cells, drawn independently.
-pub fn random(layout: &Layout, spread: Spread, seed: Seed, restart: u64) -> Numbers {
+/// Weights of all cells, drawn independently; those without pseudo-counts have none where there is a prior.
+pub fn random(layout: &Layout, spread: Spread, has_prior: bool, seed: Seed, restart: u64) -> Numbers {
     let mut rng = seed.stream(Purpose::Start, restart, 0, 0);
     let mut weights = Numbers::zeros(layout.n_cells);
     weights.fill_with(|| (-draw::open_unit(&mut rng).ln()).powf(spread.power()));
+    if has_prior {
+        forbid(layout, &mut weights);
+    }
     weights
 }
 
-/// Weights of all cells as given. Tables of which every use is seen need not be there.
+/// A value without a pseudo-count never occurs.
+fn forbid(layout: &Layout, weights: &mut [f64]) {
+    for table in &layout.tables {
+        match &table.pseudo {
+            Pseudo::Even(pseudo) if !pseudo.is_zero() => {}
+            pseudo => {
+                let cells = weights[table.cells()].iter_mut().enumerate();
+                cells.filter(|(ix, _)| pseudo.at(*ix).is_zero()).for_each(|(_, weight)| *weight = 0.0);
+            }
+        }
+    }
+}
+
+/// Weights of all cells as given, every row divided by its sum if that is wanted. Tables of which every use is seen need not be
+/// there. Where there is a prior, values without a pseudo-count never occur.
 ///
 /// # Errors
 /// When a table is missing, has another shape, or an entry that is no nonnegative number; when a name is unknown.
-pub fn given(layout: &Layout, model: &Model, start: &StartTables) -> Result<Numbers> {
+pub fn given(
+    layout: &Layout,
+    model: &Model,
+    start: &StartTables,
+    is_normalised: bool,
+    has_prior: bool,
+) -> Result<Numbers> {
     if let Some(name) = start.tables.keys().find(|name| model.find(name).is_none()) {
         return Err(Error::Setting(format!("the start has a table for `{name}`, but the model has no such node")));
     }
     let mut weights = Numbers::zeros(layout.n_cells);
     for table in &layout.tables {
         let spec = &model.tables()[table.table.ix()];
-        let found = spec.members.iter().find_map(|&member| start.tables.get_key_value(&model.node(member).name));
-        let Some((name, rows)) = found else {
-            return Err(Error::Setting(format!("the start has no table for `{}`", model.table_name(table.table))));
-        };
+        let (name, rows) = start.find(model, table.table)?;
         let is_shape =
             rows.len() as f64 == spec.n_rows() && rows.iter().all(|row| row.len() == spec.child_size as usize);
         if !is_shape {
@@ -104,11 +130,18 @@ pub fn given(layout: &Layout, model: &Model, start: &StartTables) -> Result<Numb
                 "the start's table for `{name}` has the entry {odd}; entries must be numbers from 0 on"
             )));
         }
+        let share = |row: &[f64], child: u32| {
+            let sum: f64 = if is_normalised { row.iter().sum() } else { 1.0 };
+            if sum > 0.0 { row[child as usize] / sum } else { 0.0 }
+        };
         for cell in 0..table.n_cells() {
             let values = table.values(cell);
             let (child, parents) = values.split_last().expect("a family has a child");
-            weights[table.first_cell + cell] = rows[row_number(parents, &spec.parent_sizes)][*child as usize];
+            weights[table.first_cell + cell] = share(&rows[row_number(parents, &spec.parent_sizes)], *child);
         }
+    }
+    if has_prior {
+        forbid(layout, &mut weights);
     }
     Ok(weights)
 }

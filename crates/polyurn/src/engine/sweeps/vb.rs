@@ -12,14 +12,14 @@ use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
 use super::point::{Mode, certain_likelihood};
 use super::prior_sizes::{Factors, Found, Free, PriorSizes};
-use super::restarts::{Climb, Climbed, Climbs};
+use super::restarts::{Climb, Climbed, Climbs, End, Yardstick};
 use super::start::{self, Spread, StartTables};
 use super::tables::dirichlet_means;
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::tables::TableMeans;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evidence::ln_factorials;
 use crate::math::{Double, special};
 use crate::prior::{GammaTotal, Prior};
@@ -233,40 +233,45 @@ impl Vb {
         let arrangements = Arrangement::of_groups(&layout, problem.counts, &wanted, None);
         let unknown = UnknownCells::of(problem)?;
         let sizes = PriorSizes::new(problem, &layout, &self.free)?;
-        let given = self.start.as_ref().map(|start| start::given(&layout, problem.model, start)).transpose()?;
-        let name = if self.free.is_nothing() { "vb".to_owned() } else { format!("vb {:?}", self.free) };
-        let fingerprint = self.climb.fingerprint(&name, &layout, &arrangements, seed);
+        let given =
+            self.start.as_ref().map(|start| start::given(&layout, problem.model, start, false, true)).transpose()?;
+        let settings = format!("vb {:?}", self.free);
+        let fingerprint = self.climb.fingerprint(&settings, problem, &layout, &arrangements, given.as_ref(), seed);
         let ascent = |restart: u64| {
-            let weights = given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, seed, restart));
+            let weights = given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, true, seed, restart));
             Ascent::new(&layout, &arrangements, &sizes, unknown, weights, self.climb.isa)
         };
+        let yardstick = Yardstick::new(problem, 0.0);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
         let (mut climbs, mut counts) = climb.climb_from_all("vb", fingerprint, control, |restart, tick| {
             let mut ascent = ascent(restart);
             let (mut bound, mut to_total) = (Double::from(f64::NEG_INFINITY), 0.0);
             let mut sweep = |is_held: bool| {
                 (bound, to_total) = ascent.sweep(is_held);
-                bound.value() + to_total
+                Ok(bound.value() + to_total)
             };
             let mut trace = Vec::new();
+            let mut end = End::UsedUp;
             if !self.free.is_nothing() {
                 let first = Climb { max_iter: climb.max_iter / 2, tol: climb.tol.max(SETTLED), ..climb.clone() };
-                (trace, _) = first.climb(|| sweep(true), tick)?;
+                (trace, end) = first.climb(yardstick, || sweep(true), tick)?;
             }
-            let rest = Climb { max_iter: climb.max_iter - trace.len() as u64, ..climb.clone() };
-            let converged = match rest.climb(|| sweep(false), tick) {
-                Ok((own, converged)) => {
-                    trace.extend(own);
-                    converged
-                }
-                // Every state is an answer.
-                Err(_) if !trace.is_empty() => false,
-                Err(error) => return Err(error),
-            };
+            if end != End::Stopped {
+                let rest = Climb { max_iter: climb.max_iter - trace.len() as u64, ..climb.clone() };
+                end = match rest.climb(yardstick, || sweep(false), tick) {
+                    Ok((own, end)) => {
+                        trace.extend(own);
+                        end
+                    }
+                    // Every state is an answer.
+                    Err(Error::Stopped(_)) if !trace.is_empty() => End::Stopped,
+                    Err(error) => return Err(error),
+                };
+            }
             let mut state = ascent.counts.into_list();
             state.extend(ascent.factors_of_bound);
             state.extend([ascent.n_unknown, bound.value()]);
-            Ok(Climbed { trace, converged, state })
+            Ok(Climbed { trace, end, state })
         })?;
         let (bound, n_unknown) =
             (counts.pop().expect("the bound stands last"), counts.pop().expect("before it, tokens"));

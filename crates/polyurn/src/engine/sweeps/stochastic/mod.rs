@@ -319,8 +319,8 @@ impl<'m> Learner<'m> {
         });
         if is_untouched {
             batch.weights = match &self.settings.start {
-                Some(start) => start::given(&batch.layout, self.model, start)?,
-                None => start::random(&batch.layout, Spread::Moderate, self.seed, 0),
+                Some(start) => start::given(&batch.layout, self.model, start, false, true)?,
+                None => start::random(&batch.layout, Spread::Moderate, true, self.seed, 0),
             };
             batch.logs.iter_mut().zip(batch.weights.iter()).for_each(|(log, weight)| *log = weight.ln());
         } else {
