@@ -61,20 +61,30 @@ def nmf(folder):
         "seconds": min(t for t, _ in times),
         "divergences": divergences,
         "plain": plain_updates(x.toarray(), w, h, 100),
+        "plain_with_cuts": plain_updates(x.toarray(), w, h, 100, has_cuts=True)[-1],
         "version": "scikit-learn " + version("scikit-learn"),
     }
 
 
-def plain_updates(x, w, h, n_iter):
-    """The divergence after each multiplicative update of w and h, written out: nothing is set to zero on the way."""
+def plain_updates(x, w, h, n_iter, has_cuts=False):
+    """The divergence after each multiplicative update of w and h, written out: nothing is set to zero on the way.
+
+    With cuts as scikit-learn has them: entries of h below the rounding of float64 become zero, and fitted values below that of
+    float32 are raised to it before anything is divided by them.
+    """
     from scipy.special import xlogy
+
+    def raised(fitted):
+        return np.maximum(fitted, np.finfo(np.float32).eps) if has_cuts else fitted
 
     w, h, divergences = w.copy(), h.copy(), []
     for _ in range(n_iter):
-        w *= ((x / (w @ h)) @ h.T) / h.sum(axis=1)
-        h *= (w.T @ (x / (w @ h))) / w.sum(axis=0)[:, None]
+        w *= ((x / raised(w @ h)) @ h.T) / h.sum(axis=1)
+        h *= (w.T @ (x / raised(w @ h))) / w.sum(axis=0)[:, None]
+        if has_cuts:
+            h[h < np.finfo(np.float64).eps] = 0.0
         fitted = w @ h
-        divergences.append((xlogy(x, x / fitted) - x + fitted).sum())
+        divergences.append((xlogy(x, x / raised(fitted)) - x + fitted).sum())
     return divergences
 
 
