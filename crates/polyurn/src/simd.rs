@@ -24,6 +24,18 @@ enum Level {
     Avx512,
 }
 
+/// Asks for the line of the cache that a number lies in, to be there when it is needed. Nothing happens beyond the list's end.
+#[inline(always)]
+pub fn fetch_ahead(list: &[f64], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if at < list.len() {
+        // SAFETY: the address lies within the list; all x86-64 machines have the instruction.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(list.as_ptr().add(at).cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (list, at);
+}
+
 /// A piece of work for [`Isa::run`]. Implementations must be `#[inline(always)]`, down to their innermost loop: only
 /// what is inlined is compiled for the chosen instruction set.
 pub trait Job {

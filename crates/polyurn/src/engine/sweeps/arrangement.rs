@@ -20,6 +20,9 @@ const MIN_WORK: f64 = 200_000.0;
 /// A chunk's work is at least this many times the cells it has sums of its own for.
 const WORK_PER_SHARED_CELL: f64 = 8.0;
 
+/// Cells of a table beyond which they are not at hand anyway.
+const WIDE: usize = 1 << 16;
+
 /// Records of one group, sorted.
 #[derive(Debug)]
 pub struct Arrangement {
@@ -35,6 +38,8 @@ pub struct Arrangement {
     /// The other families; for each record the first of their cells.
     pub record_families: Vec<usize>,
     pub record_starts: Vec<u32>,
+    /// Whether their tables are so large that cells are asked for ahead of time.
+    pub is_wide: bool,
     /// The tokens of each record.
     pub tokens: Tokens,
     /// Parts for threads.
@@ -102,6 +107,7 @@ impl Arrangement {
             run_families,
             run_starts: Vec::new(),
             record_starts: Vec::with_capacity(n_records * record_families.len()),
+            is_wide: record_families.iter().any(|&ix| layout.tables[group.families[ix].table].n_cells() > WIDE),
             record_families,
             tokens: if counts.unit.is_token() {
                 Tokens::with_room(n_records, largest)

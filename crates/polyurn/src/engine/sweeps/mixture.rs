@@ -6,7 +6,7 @@
 
 use super::arrangement::{Arrangement, Chunk};
 use crate::math::special;
-use crate::simd::{Eight, EightJob};
+use crate::simd::{Eight, EightJob, fetch_ahead};
 use std::ops::Range;
 
 /// Records that are handled together, at least: whole runs.
@@ -17,6 +17,9 @@ const TOO_SMALL: f64 = 1e-270;
 
 /// Values that are handled together.
 const LANES: usize = 8;
+
+/// Records between the one in work and the one whose cells are asked for.
+const AHEAD: usize = 6;
 
 /// Room that weights and sums need behind their last cell.
 pub const ROOM: usize = LANES;
@@ -209,8 +212,24 @@ impl Mixture<'_> {
         let starts = &self.arrangement.record_starts[records.start * families.len()..records.end * families.len()];
         // Without such families there are no starts to go through: one empty list for each record.
         let mut starts = starts.chunks_exact(families.len().max(1));
+        let from = (records.start + AHEAD) * families.len();
+        let mut ahead =
+            self.arrangement.record_starts.get(from..).unwrap_or_default().chunks_exact(families.len().max(1));
         for (&count, kept) in tokens.iter().zip(normalisers) {
             let starts = starts.next().unwrap_or_default();
+            if self.arrangement.is_wide {
+                let next = ahead.next().unwrap_or_default();
+                for (&family, &start) in families.iter().zip(next) {
+                    for ix in 0..N {
+                        fetch_ahead(weights, start as usize + ix * LANES);
+                    }
+                    if WANTS && let Some(shift) = shifts[family] {
+                        for ix in 0..N {
+                            fetch_ahead(self.out, start.wrapping_add_signed(shift) as usize + ix * LANES);
+                        }
+                    }
+                }
+            }
             let mut product = [E::splat(1.0); N];
             if let Some((&first, rest)) = starts.split_first() {
                 product = load(&weights[first as usize..]);

@@ -130,14 +130,14 @@ pub fn given(
                 "the start's table for `{name}` has the entry {odd}; entries must be numbers from 0 on"
             )));
         }
-        let share = |row: &[f64], child: u32| {
-            let sum: f64 = if is_normalised { row.iter().sum() } else { 1.0 };
-            if sum > 0.0 { row[child as usize] / sum } else { 0.0 }
-        };
+        let sum = |row: &Vec<f64>| if is_normalised { row.iter().sum() } else { 1.0 };
+        let sums: Vec<f64> = rows.iter().map(sum).collect();
         for cell in 0..table.n_cells() {
             let values = table.values(cell);
             let (child, parents) = values.split_last().expect("a family has a child");
-            weights[table.first_cell + cell] = share(&rows[row_number(parents, &spec.parent_sizes)], *child);
+            let row = row_number(parents, &spec.parent_sizes);
+            let weight = rows[row][*child as usize];
+            weights[table.first_cell + cell] = if sums[row] > 0.0 { weight / sums[row] } else { 0.0 };
         }
     }
     if has_prior {
