@@ -133,7 +133,11 @@ pub fn plural(n: u64, one: &str) -> String {
 
 /// `3 tokens`, or `2.5 tokens`.
 pub fn show_tokens(n: u64, unit: Unit) -> String {
-    if unit.is_token() { plural(n, "token") } else { format!("{} tokens", show_short(unit.tokens(n))) }
+    if unit.is_token() {
+        return plural(n, "token");
+    }
+    let tokens = unit.tokens(n);
+    if tokens < 1e4 { format!("{} tokens", show_short(tokens)) } else { plural(tokens.round() as u64, "token") }
 }
 
 /// A whole number, or a fraction.

@@ -103,6 +103,8 @@ pub enum Warning {
         /// Sweeps that were done.
         sweeps: u64,
     },
+    /// The tables to start from make some record impossible.
+    ImpossibleStart,
     /// A free size of the prior went as far as it may: the bound rises on and on.
     SizeWithoutMaximum,
     /// Different starts reached objectives that differ by more than a nat.
@@ -231,6 +233,9 @@ impl fmt::Display for Warning {
             Warning::NotConverged { sweeps } => {
                 write!(f, "still moving after {sweeps} sweeps; raise --max-iter, or --tol to be content with less")
             }
+            Warning::ImpossibleStart => f.write_str(
+                "the tables to start from make some record impossible; give every value that it needs a weight",
+            ),
             Warning::SizeWithoutMaximum => {
                 write!(
                     f,

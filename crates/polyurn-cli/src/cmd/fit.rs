@@ -65,7 +65,8 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let decomposition = found.decomposition(&args.decomposition, &problem)?;
     args.checkpoint.remove_unless_cut(&warnings);
     if found.objective == f64::NEG_INFINITY {
-        warnings.push(Warning::ImpossibleData);
+        let is_start = args.sweeps.init.is_some();
+        warnings.push(if is_start { Warning::ImpossibleStart } else { Warning::ImpossibleData });
     }
     if has_prior && !problem.prior.is_consistent() {
         warnings.push(Warning::InconsistentPrior);

@@ -34,7 +34,7 @@ impl<'a> Problem<'a> {
         if counts.n_tokens.checked_mul(most_uses).is_none() {
             return Err(Error::Setting(format!(
                 "{} tokens use a tied table {most_uses} times each, more than 64 bits can count; scale the counts down",
-                counts.n_tokens
+                counts.total()
             )));
         }
         check_reachable_rows(model, prior)?;

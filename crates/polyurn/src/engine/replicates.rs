@@ -18,8 +18,9 @@ const PARTS: f64 = 1e6;
 /// Finished runs, and whether the time was up before all were.
 #[derive(Debug)]
 pub struct Replicates<R> {
-    /// Results of finished runs, in order.
+    /// Results of finished runs, in order, and their numbers.
     pub finished: Vec<R>,
+    pub numbers: Vec<u64>,
     /// True when the time limit stopped the others.
     pub is_cut: bool,
 }
@@ -215,7 +216,8 @@ where
             return Err(error);
         }
     }
-    Ok(Replicates { finished: done.into_iter().map(|(_, result)| result).collect(), is_cut })
+    let (numbers, finished) = done.into_iter().unzip();
+    Ok(Replicates { finished, numbers, is_cut })
 }
 
 /// Threads of a job; also one alone has a pool, or what it shares out would go to all threads of the machine.

@@ -75,7 +75,10 @@ pub fn evidence(problem: &Problem<'_>, ln_p_sequence: Double) -> Result<Evidence
 /// When a node is no root, is not seen in every record, or shares its table with another node.
 pub fn ln_p_given(problem: &Problem<'_>, given: &[NodeIndex]) -> Result<Double> {
     if !given.is_empty() {
-        problem.check_whole("--given")?;
+        let message = "--given: it needs whole counts, and some are fractions; scale or round them first";
+        if !problem.counts.unit.is_token() {
+            return Err(Error::Setting(message.into()));
+        }
     }
     let seen_everywhere = problem.counts.seen_everywhere();
     let mut product = LnProduct::new();

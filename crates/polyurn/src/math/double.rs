@@ -53,6 +53,11 @@ impl Double {
     /// Half the log of 2 pi.
     const HALF_LN_2_PI: Double = Double { hi: 0.918_938_533_204_672_8, lo: -3.878_294_158_067_241_4e-17 };
 
+    /// The nearest `f64`, and what it leaves out.
+    pub fn parts(self) -> (f64, f64) {
+        (self.hi, self.lo)
+    }
+
     /// The nearest `f64`.
     pub fn value(self) -> f64 {
         self.hi + self.lo

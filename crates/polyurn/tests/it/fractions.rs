@@ -8,7 +8,7 @@ use polyurn::counts::{Cell, Dataset, DatasetBuilder, Rounded, RowCount};
 use polyurn::engine::Problem;
 use polyurn::engine::exact::Exact;
 use polyurn::engine::smc::Smc;
-use polyurn::engine::sweeps::{BestAllocation, Em, Given, Vb};
+use polyurn::engine::sweeps::{BestAllocation, Climb, Em, Given, Vb};
 use polyurn::evidence::{Evidence, evidence};
 use polyurn::graph::{BindOptions, Binding, ModelSource, bind};
 use polyurn::io::{Format, ReadOptions, read};
@@ -116,4 +116,21 @@ fn digits_beyond_the_ninth_are_rounded_and_said_to_be() {
     builder.push(3, std::iter::empty::<Cell<'_>>(), RowCount::Tokens(4)).unwrap();
     assert!(builder.finish().unit.is_token() && !unit.is_token());
     assert_eq!(RowCount::Fraction(25, unit, Rounded::No).to_string(), "0.000000025");
+}
+
+#[test]
+fn a_climb_does_not_depend_on_what_tokens_are_counted_in() {
+    let sweeps = |scale: &str| {
+        let binding = bound_to("k[3] -> i j", &table(|n| format!("{n}{scale}")));
+        with_problem(&binding, &settings(1.0), |problem| {
+            let em = Em { climb: Climb { restarts: 1, max_iter: 20_000, ..Default::default() }, ..Default::default() };
+            let fit = em.fit(problem, Seed(3), &mut Control::default()).unwrap();
+            assert!(fit.climbs.converged);
+            (fit.climbs.trace.len(), fit.ln_likelihood / problem.counts.total())
+        })
+    };
+    let (whole, tiny) = (sweeps(""), sweeps("e-8"));
+    // The least distance that counts is a nat for 25 tokens, and a nat a token where there is less than one of them.
+    assert!(2 * tiny.0 >= whole.0 && tiny.0 <= 2 * whole.0, "{whole:?} {tiny:?}");
+    assert_relative("likelihood a token", tiny.1, whole.1, 1e-5);
 }

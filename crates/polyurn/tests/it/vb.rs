@@ -195,6 +195,7 @@ fn values_without_pseudo_counts_never_occur() {
                 "{name}: {:?} {exact}",
                 found.bound
             );
+            assert!(found.ln_likelihood(problem).is_finite(), "{name}");
             let dual_em = BestAllocation { climb: climb(2, 20), given: Given::Expectations, start: None };
             let objective =
                 *dual_em.fit(problem, Seed(1), &mut Control::default()).unwrap().climbs.trace.last().unwrap();
@@ -248,5 +249,22 @@ fn a_perfect_fit_of_huge_counts_has_no_divergence() {
         let fit =
             Em { climb: climb(1, 2), ..Default::default() }.fit(problem, Seed(1), &mut Control::default()).unwrap();
         assert_eq!(kl_divergence(problem.counts, fit.ln_likelihood, fit.intensity), Some(0.0));
+    });
+}
+
+#[test]
+fn counts_beyond_2_to_the_53_lose_no_token() {
+    let text = "i,j,count\na,x,36028797018963971\na,y,36028797018963971\nb,y,36028797018963971\nb,x,7\n";
+    with_problem(&bound("i -> j", &csv(text)), &settings(1.0), |problem| {
+        let exact = Exact::default().ln_p_sequence(problem, &mut Control::default()).unwrap().ln_p_sequence;
+        let found = fit(problem, &Vb { climb: climb(1, 2), ..Default::default() });
+        let (found, exact) = (evidence(problem, found.bound).unwrap(), evidence(problem, exact).unwrap());
+        // A token is worth some forty nats, and the parts are of order 1e18.
+        assert!(
+            (found.log_marginal - exact.log_marginal).abs() < 1e-6,
+            "{} {}",
+            found.log_marginal,
+            exact.log_marginal
+        );
     });
 }

@@ -4,7 +4,7 @@ use super::arrangement::Arrangement;
 use super::cells::{CellTable, CellTableBuilder, Use};
 use super::messages::{Messages, Weights};
 use super::numbers::Numbers;
-use crate::counts::{Counts, MISSING};
+use crate::counts::{Counts, MISSING, Unit};
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
 use crate::error::{Error, Result};
@@ -28,8 +28,10 @@ pub struct Layout {
     pub fixed: Option<Vec<f64>>,
     /// ln of the closed form of the other tables.
     pub closed_form: Double,
-    /// Cells that only wholly seen families use: table, values of the family, and tokens, all in that order.
-    pub certain: Vec<(TableIndex, Box<[u32]>, f64)>,
+    /// Cells that only wholly seen families use: table, values of the family, and count, in that order.
+    pub certain: Vec<(TableIndex, Box<[u32]>, u64)>,
+    /// What that count is counted in.
+    pub unit: Unit,
 }
 
 /// Records in which the same nodes are seen.
@@ -214,12 +216,12 @@ impl Layout {
             fixed: None,
             closed_form: Double::ZERO,
             certain: Vec::new(),
+            unit: counts.unit,
         };
         let mut certain: HashMap<(TableIndex, Box<[u32]>), u64> = HashMap::new();
         sources.iter().for_each(|source| layout.add_group(model, counts, source, &position, &mut certain));
-        let of_cell = |((table, values), count)| (table, values, counts.tokens(count));
-        layout.certain = certain.into_iter().map(of_cell).collect();
-        layout.certain.sort_unstable_by(|x, y| (x.0, &x.1).cmp(&(y.0, &y.1)));
+        layout.certain = certain.into_iter().map(|((table, values), count)| (table, values, count)).collect();
+        layout.certain.sort_unstable();
         layout.closed_form = layout.closed_form(problem);
         Ok(layout)
     }
@@ -291,11 +293,11 @@ impl Layout {
         ln + fixed.map(|(fixed, weight)| fixed * weight.ln()).sum::<f64>()
     }
 
-    /// The rows of certain cells: table, values of the parents, and tokens.
-    pub fn certain_rows(&self) -> BTreeMap<(TableIndex, &[u32]), f64> {
+    /// The rows of certain cells: table, values of the parents, and count.
+    pub fn certain_rows(&self) -> BTreeMap<(TableIndex, &[u32]), u64> {
         let mut rows = BTreeMap::new();
         for (table, values, count) in &self.certain {
-            *rows.entry((*table, &values[..values.len() - 1])).or_insert(0.0) += count;
+            *rows.entry((*table, &values[..values.len() - 1])).or_insert(0) += count;
         }
         rows
     }
@@ -312,10 +314,10 @@ impl Layout {
         let mut sum = Double::ZERO;
         for (kind, pseudo, count) in cells.chain(rows) {
             if is_whole {
-                kind.multiply_closed_form(pseudo, count as u64, &mut product);
+                kind.multiply_closed_form(pseudo, count, &mut product);
                 continue;
             }
-            let ln = Double::from(special::ln_rising_tiny(pseudo.value, pseudo.ln_if_tiny, count));
+            let ln = Double::from(special::ln_rising_tiny(pseudo.value, pseudo.ln_if_tiny, self.unit.tokens(count)));
             sum = if kind == Kind::Cell { sum + ln } else { sum - ln };
         }
         product.ln() + sum

@@ -82,12 +82,13 @@ pub fn check_density(problem: &Problem<'_>) -> Result<()> {
 /// ln likelihood of the tables of which every use is seen, at their own best.
 pub fn certain_likelihood(problem: &Problem<'_>, layout: &Layout, mode: Mode) -> f64 {
     let rows = layout.certain_rows();
-    let term = |(table, values, count): &(TableIndex, Box<[u32]>, f64)| {
+    let term = |(table, values, count): &(TableIndex, Box<[u32]>, u64)| {
+        let count = layout.unit.tokens(*count);
         let (child, parents) = values.split_last().expect("a family has a child");
         let pseudo = problem.prior.table(*table);
         let child_size = problem.model.tables()[table.ix()].child_size;
         let cell = count + mode.added(pseudo.cell(parents, *child).value);
-        let row = rows[&(*table, parents)] + mode.row_added(pseudo.row(parents).value, child_size);
+        let row = layout.unit.tokens(rows[&(*table, parents)]) + mode.row_added(pseudo.row(parents).value, child_size);
         count * (cell / row).ln()
     };
     layout.certain.iter().map(term).sum()
@@ -98,12 +99,14 @@ pub fn certain_density(problem: &Problem<'_>, layout: &Layout, mode: Mode) -> f6
     if mode == Mode::Likelihood {
         return 0.0;
     }
-    let cell = |(table, values, count): &(TableIndex, Box<[u32]>, f64)| {
+    let cell = |(table, values, count): &(TableIndex, Box<[u32]>, u64)| {
+        let count = layout.unit.tokens(*count);
         let (child, parents) = values.split_last().expect("a family has a child");
         let added = mode.added(problem.prior.table(*table).cell(parents, *child).value);
         if added > 0.0 { added * ((count + added) / added).ln() } else { 0.0 }
     };
-    let row = |((table, parents), count): ((TableIndex, &[u32]), f64)| {
+    let row = |((table, parents), count): ((TableIndex, &[u32]), u64)| {
+        let count = layout.unit.tokens(count);
         let child_size = problem.model.tables()[table.ix()].child_size;
         let added = mode.row_added(problem.prior.table(table).row(parents).value, child_size);
         if added > 0.0 { added * ((count + added) / added).ln() } else { 0.0 }

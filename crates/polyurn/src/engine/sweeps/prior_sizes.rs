@@ -136,11 +136,11 @@ impl PriorSizes {
             let mut certain_cells = Vec::new();
             for (table, values, count) in layout.certain.iter().filter(|(table, ..)| tables.contains(table)) {
                 let pseudo = Kind::Cell.pseudo_count(problem.prior.table(*table), values);
-                certain_cells.push((pseudo, *count));
+                certain_cells.push((pseudo, layout.unit.tokens(*count)));
             }
             let rows = layout.certain_rows().into_iter().filter(|((table, _), _)| tables.contains(table));
-            let row = |((table, values), count): ((TableIndex, &[u32]), f64)| {
-                (Kind::Row.pseudo_count(problem.prior.table(table), values), count)
+            let row = |((table, values), count): ((TableIndex, &[u32]), u64)| {
+                (Kind::Row.pseudo_count(problem.prior.table(table), values), layout.unit.tokens(count))
             };
             let certain_rows = rows.map(row).collect();
             let total = (is_a && problem.prior.shape_follows_a()).then(|| Total {

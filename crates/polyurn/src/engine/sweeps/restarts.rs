@@ -66,13 +66,15 @@ pub(super) struct Yardstick {
     pub constant: f64,
     /// ln p(sequence) of tables that fit the data perfectly, where the objective can be compared with that.
     pub perfect: Option<f64>,
+    /// Nats below which a distance counts as this: one, or one a token where there is less than one.
+    pub least: f64,
 }
 
 impl Yardstick {
     /// For a problem whose objective lacks a constant.
     pub fn new(problem: &Problem<'_>, constant: f64) -> Self {
         let perfect = problem.counts.unknown.is_empty().then(|| perfect_ln_likelihood(problem.counts));
-        Yardstick { constant, perfect }
+        Yardstick { constant, perfect, least: problem.counts.total().min(1.0) }
     }
 
     /// Whether a change is no more than this share. It is taken of the distance from a perfect fit where that is less than
@@ -80,7 +82,7 @@ impl Yardstick {
     fn is_still(&self, change: f64, objective: f64, share: f64) -> bool {
         let value = objective + self.constant;
         let distance = self.perfect.map_or(f64::INFINITY, |perfect| (perfect - value).abs());
-        change <= share * distance.min(value.abs()).max(1.0) || change <= 4.0 * f64::EPSILON * value.abs()
+        change <= share * distance.min(value.abs()).max(self.least) || change <= 4.0 * f64::EPSILON * value.abs()
     }
 }
 
@@ -125,7 +127,8 @@ impl Climb {
             };
             let change = trace.last().map(|last| (objective - last).abs());
             trace.push(objective);
-            if objective == f64::NEG_INFINITY {
+            // A given start may make a record impossible, and the tables after it possible again.
+            if objective == f64::NEG_INFINITY && trace.len() > 1 {
                 return Ok((trace, End::StoodStill));
             }
             if self.tol > 0.0 && change.is_some_and(|change| yardstick.is_still(change, objective, self.tol)) {
@@ -158,36 +161,41 @@ impl Climb {
         let mut stopped = stopped.into_inner().expect("no thread panics while holding it");
         stopped.sort_by_key(|(restart, _)| *restart);
         let (mut finished, is_cut) = match found {
-            Ok(Replicates { finished, is_cut }) => (finished, is_cut),
+            Ok(Replicates { finished, numbers, is_cut }) => {
+                (numbers.into_iter().zip(finished).collect::<Vec<_>>(), is_cut)
+            }
             Err(Error::Stopped(Stop::Deadline)) if !stopped.is_empty() => (Vec::new(), true),
             Err(error) => return Err(error),
         };
-        let n_finished = finished.len() as u64;
-        finished.extend(stopped.into_iter().map(|(_, climbed)| climbed));
+        let n_finished = finished.len();
+        finished.extend(stopped);
+        let (numbers, finished): (Vec<u64>, Vec<Climbed>) = finished.into_iter().unzip();
         let objectives: Vec<f64> = finished.iter().map(Climbed::objective).collect();
         // The first of equals, whatever the order in which they ended.
         let best = (0..finished.len()).rev().max_by(|&x, &y| objectives[x].total_cmp(&objectives[y]));
         let best = best.ok_or(Error::Stopped(Stop::Deadline))?;
         let mut warnings = Vec::new();
         if is_cut {
-            warnings.push(Warning::TimeUp { finished: n_finished, asked: self.restarts });
+            warnings.push(Warning::TimeUp { finished: n_finished as u64, asked: self.restarts });
         }
         if finished[best].end == End::UsedUp {
             warnings.push(Warning::NotConverged { sweeps: finished[best].trace.len() as u64 });
         }
-        let worst = objectives.iter().copied().fold(f64::INFINITY, f64::min);
-        let spread = objectives[best] - worst;
+        // Starts that were stopped have not ended anywhere.
+        let ended = &objectives[..n_finished];
+        let spread = ended.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+            - ended.iter().copied().fold(f64::INFINITY, f64::min);
         if spread > 1.0 {
-            let n_best = objectives.iter().filter(|&&other| objectives[best] - other <= 0.1).count();
+            let n_best = ended.iter().filter(|&&other| objectives[best] - other <= 0.1).count();
             warnings.push(Warning::StartsDisagree {
                 spread: format!("{spread:.1}"),
                 n_best: n_best as u64,
-                starts: objectives.len() as u64,
+                starts: n_finished as u64,
             });
         }
         let Climbed { trace, end, state } = finished.into_iter().nth(best).expect("the best is one of them");
         let converged = end == End::StoodStill;
-        Ok((Climbs { best: best as u64, objectives, trace, converged, warnings }, state))
+        Ok((Climbs { best: numbers[best], objectives, trace, converged, warnings }, state))
     }
 
     /// Tells problems and settings apart, so that a checkpoint is not taken up by another one. `settings` are those of the
@@ -226,7 +234,7 @@ impl Climb {
         layout.fixed.iter().flatten().for_each(|count| mix.word(count.to_bits()));
         for (table, values, count) in &layout.certain {
             values.iter().chain([&table.0]).for_each(|&value| mix.word(u64::from(value)));
-            mix.word(count.to_bits());
+            mix.word(*count);
         }
         for family in layout.groups.iter().flat_map(|group| &group.families) {
             family.offsets.iter().for_each(|&at| mix.word(u64::from(at)));

@@ -130,7 +130,7 @@ pub fn given(
                 "the start's table for `{name}` has the entry {odd}; entries must be numbers from 0 on"
             )));
         }
-        let sum = |row: &Vec<f64>| if is_normalised { row.iter().sum() } else { 1.0 };
+        let sum = |row: &Vec<f64>| if is_normalised { row.iter().sum::<f64>().min(f64::MAX) } else { 1.0 };
         let sums: Vec<f64> = rows.iter().map(sum).collect();
         for cell in 0..table.n_cells() {
             let values = table.values(cell);

@@ -12,7 +12,7 @@ pub fn row_counts(problem: &Problem<'_>, layout: &Layout, counts: &[f64]) -> Cou
             rows.add(table.table, &table.values(cell), count);
         }
     }
-    layout.certain.iter().for_each(|(table, family, count)| rows.add(*table, family, *count));
+    layout.certain.iter().for_each(|(table, family, count)| rows.add(*table, family, layout.unit.tokens(*count)));
     rows
 }
 

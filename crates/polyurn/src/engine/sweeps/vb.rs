@@ -209,7 +209,9 @@ impl VbFit {
                 let row = table.row_of_block[block] as usize + table.row_in_block(in_block);
                 let count = self.counts[table.first_cell + cell];
                 let (pseudo, row_pseudo) = (table.pseudo.at(cell).value, table.row_pseudo.at(row).value);
-                *mean = (scale * pseudo + count) / (scale * row_pseudo + rows[row]);
+                let whole = scale * row_pseudo + rows[row];
+                // A row without pseudo-counts and tokens has no mean, and no token is in it.
+                *mean = if whole > 0.0 { (scale * pseudo + count) / whole } else { 0.0 };
             }
         }
         self.layout.ln_likelihood(&self.arrangements, &means) + certain_likelihood(problem, &self.layout, Mode::Softmax)
@@ -270,15 +272,16 @@ impl Vb {
             }
             let mut state = ascent.counts.into_list();
             state.extend(ascent.factors_of_bound);
-            state.extend([ascent.n_unknown, bound.value()]);
+            let (high, low) = bound.parts();
+            state.extend([ascent.n_unknown, high, low]);
             Ok(Climbed { trace, end, state })
         })?;
-        let (bound, n_unknown) =
-            (counts.pop().expect("the bound stands last"), counts.pop().expect("before it, tokens"));
+        let Some(&[n_unknown, high, low]) = counts.last_chunk() else { unreachable!("three numbers stand last") };
+        counts.truncate(counts.len() - 3);
         let factors = counts.split_off(layout.n_cells);
         climbs.warnings.extend(sizes.warning(&factors));
         Ok(VbFit {
-            bound: Double::from(bound),
+            bound: Double::from(high) + Double::from(low),
             n_unknown: unknown.map(|_| n_unknown),
             climbs,
             prior: sizes.prior(problem.prior, &factors),

@@ -61,18 +61,19 @@ impl Learner<'_> {
         // it for itself, in closed form.
         let mut closed_rows: BTreeMap<(TableIndex, &[u32]), f64> = BTreeMap::new();
         for (table, family, count) in &batch.layout.certain {
+            let count = batch.layout.unit.tokens(*count);
             let (counted, parent) = &self.tables[table.ix()];
             let Counted::Table(stream) = counted else { continue };
             let (child, parents) = family.split_last().expect("a family has a child");
             let prior = self.prior.table(*table);
             if parent.is_some() {
-                of_records += rising(prior.cell(parents, *child), *count);
+                of_records += rising(prior.cell(parents, *child), count);
                 *closed_rows.entry((*table, parents)).or_insert(0.0) += count;
             } else {
                 let (cell, row) = stream.at(family);
                 let log = special::digamma(prior.cell(parents, *child).value + cell)
                     - special::digamma(prior.row(parents).value + row);
-                of_records += product(*count, log);
+                of_records += product(count, log);
             }
         }
         for ((table, parents), count) in closed_rows {

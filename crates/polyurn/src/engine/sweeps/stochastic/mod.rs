@@ -390,7 +390,7 @@ impl<'m> Learner<'m> {
         for (table, family, count) in &batch.layout.certain {
             if let (Counted::Table(table), parent) = &mut self.tables[table.ix()] {
                 let times = if parent.is_some() { 1.0 } else { shared };
-                table.add_at(family, times * count);
+                table.add_at(family, times * batch.layout.unit.tokens(*count));
             }
         }
     }
