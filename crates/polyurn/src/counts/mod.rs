@@ -6,13 +6,15 @@ mod dataset;
 mod intern;
 mod labels;
 mod records;
+mod row_count;
 mod row_sink;
 mod unit;
 
-pub use builder::{Cell, DatasetBuilder, Rounded, RowCount};
+pub use builder::{Cell, DatasetBuilder};
 pub use dataset::{Column, Dataset, MISSING};
 pub(crate) use intern::Interner;
 pub use labels::Labels;
 pub use records::{Block, Counts};
+pub use row_count::{Rounded, RowCount};
 pub use row_sink::RowSink;
 pub use unit::{MOST_DECIMALS, Unit};

@@ -1,6 +1,7 @@
 //! What takes rows as a reader finds them.
 
-use super::builder::{Cell, DatasetBuilder, RowCount};
+use super::builder::{Cell, DatasetBuilder};
+use super::row_count::RowCount;
 use crate::error::Result;
 use crate::warning::Warning;
 
