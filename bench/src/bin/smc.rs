@@ -146,23 +146,25 @@ fn threads() -> Result<()> {
             ("one run, M = 20,000, no moves", plain(20_000)),
         ] {
             compare_threads(name, &smc, problem)?;
-            println!("               {:.0} ns from core to core", hand_over_time());
         }
         Ok(())
     })
 }
 
 /// In turn, five times: one thread, two, and two jobs side by side on one thread each. The last is what the machine
-/// allows where nothing but its memory is shared. Medians of the ratios, and the worst.
+/// allows where nothing but its memory is shared. Medians of the ratios, the worst, and each with the delay from core to
+/// core before and after its two threads ran: on a rented machine that changes from minute to minute.
 fn compare_threads(name: &str, smc: &Smc, problem: &Problem<'_>) -> Result<()> {
     let mut readings = Vec::new();
     let mut allowed = Vec::new();
     let mut is_same = true;
     for _ in 0..5 {
         let (one, first) = best_time(smc, problem, 1)?;
+        let before = hand_over_time();
         let (two, second) = best_time(&Smc { threads: 2, ..smc.clone() }, problem, 1)?;
+        let after = hand_over_time();
         is_same &= first.ln_p_sequence.to_bits() == second.ln_p_sequence.to_bits();
-        readings.push((one / two, one, two));
+        readings.push((one / two, one, two, before, after));
         let start = Instant::now();
         std::thread::scope(|scope| {
             let other = scope.spawn(|| best_time(smc, problem, 1).map(|_| ()));
@@ -173,13 +175,15 @@ fn compare_threads(name: &str, smc: &Smc, problem: &Problem<'_>) -> Result<()> {
     }
     readings.sort_by(|a, b| a.0.total_cmp(&b.0));
     allowed.sort_by(f64::total_cmp);
-    let (ratio, one, two) = readings[readings.len() / 2];
+    let (ratio, one, two, ..) = readings[readings.len() / 2];
     println!(
         "{:>10.1} ms  one thread, {:.1} ms two: {ratio:.2} times as fast, at worst {:.2} ({name}; same bytes: {is_same})",
         one * 1e3,
         two * 1e3,
         readings[0].0,
     );
+    let all = readings.iter().map(|(ratio, _, _, before, after)| format!("{ratio:.2} ({before:.0}, {after:.0} ns)"));
+    println!("               from core to core: {}", all.collect::<Vec<_>>().join("  "));
     println!(
         "               two such jobs side by side: {:.2}, at worst {:.2}",
         allowed[allowed.len() / 2],

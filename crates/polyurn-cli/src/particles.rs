@@ -176,6 +176,9 @@ impl Report {
 
     /// What was run, for people, in lines behind `indent` blanks.
     pub fn text(&self, indent: usize) -> String {
+        if self.error_from == ErrorFrom::ClosedForm {
+            return wrap(&["no particles were needed: nothing is hidden".to_owned()], 100 - indent, indent);
+        }
         let path = &self.smc.path;
         let mut parts = vec![format!(
             "{} of {} particles",

@@ -408,6 +408,14 @@ fn hidden_values_are_shown_as_text() {
     assert!(with.contains("hidden values of each record") && with.contains("i=a j=x  k="), "{with}");
 }
 
+#[test]
+fn data_that_hide_nothing_are_said_to_need_no_particles() {
+    let folder = toy();
+    let text = folder.ok(&["score", "--model", "i -> j", "--data", "toy.csv", "--method", "smc"]);
+    assert!(text.contains("no particles were needed"), "{text}");
+    assert!(!text.contains("effective"), "{text}");
+}
+
 /// Thousands of records with hidden values are never exact: no time goes into a forecast.
 #[test]
 fn auto_does_not_think_of_exact_for_many_records() {
