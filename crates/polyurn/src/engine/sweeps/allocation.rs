@@ -204,7 +204,8 @@ impl<'l> Ascent<'l> {
                 let counts = CellCounts { cells: &self.counts, rows: &self.rows };
                 let as_given = vec![1.0; layout.tables.len()];
                 let objective = ln_constants(layout, &as_given, counts, self.isa).value() + orders;
-                let out = ExpectedLogs { logs: &mut self.logs, weights: &mut self.weights, row_psi: &mut self.row_psi };
+                let logs = Some(&mut self.logs[..]);
+                let out = ExpectedLogs { weights: &mut self.weights, logs, row_psi: &mut self.row_psi };
                 expected_logs(layout, &as_given, counts, self.isa, out);
                 Ok(objective)
             }

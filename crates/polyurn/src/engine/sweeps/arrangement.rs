@@ -7,6 +7,7 @@
 //! own, added up in the order of the chunks. The chunks depend on the data alone, so the number of threads changes nothing.
 
 use super::layout::{Group, GroupFamily, Layout};
+use super::starts::RecordStarts;
 use super::tokens::Tokens;
 use crate::counts::Counts;
 use std::ops::Range;
@@ -37,7 +38,7 @@ pub struct Arrangement {
     pub run_starts: Vec<u32>,
     /// The other families; for each record the first of their cells.
     pub record_families: Vec<usize>,
-    pub record_starts: Vec<u32>,
+    pub record_starts: RecordStarts,
     /// Whether their tables are so large that cells are asked for ahead of time.
     pub is_wide: bool,
     /// The tokens of each record.
@@ -106,7 +107,10 @@ impl Arrangement {
             run_ends: Vec::new(),
             run_families,
             run_starts: Vec::new(),
-            record_starts: Vec::with_capacity(n_records * record_families.len()),
+            record_starts: RecordStarts::with_room(
+                n_records,
+                record_families.iter().map(|&family| layout.steps(group, family)).collect(),
+            ),
             is_wide: record_families.iter().any(|&ix| layout.tables[group.families[ix].table].n_cells() > WIDE),
             record_families,
             tokens: if counts.unit.is_token() {
@@ -128,7 +132,9 @@ impl Arrangement {
                 arrangement.run_starts.extend(arrangement.run_families.iter().map(|&family| start(family, values)));
                 last_lead = Some(lead_start);
             }
-            arrangement.record_starts.extend(arrangement.record_families.iter().map(|&family| start(family, values)));
+            for &family in &arrangement.record_families {
+                arrangement.record_starts.push(start(family, values));
+            }
             if counts.unit.is_token() {
                 arrangement.tokens.push(reader.n_tokens(record));
             } else {
@@ -154,12 +160,17 @@ impl Arrangement {
     pub fn for_each_of(&self, runs: Range<usize>, mut f: impl FnMut(&[u32], f64)) {
         let (n_in_run, n_in_record) = (self.run_families.len(), self.record_families.len());
         let mut starts = vec![0; n_in_run + n_in_record];
+        let mut of_records = Vec::new();
         let mut record = runs.start.checked_sub(1).map_or(0, |before| self.run_ends[before] as usize);
         for run in runs {
             let of_run = &self.run_starts[run * n_in_run..][..n_in_run];
             self.run_families.iter().zip(of_run).for_each(|(&family, &start)| starts[family] = start);
-            for record in std::mem::replace(&mut record, self.run_ends[run] as usize)..self.run_ends[run] as usize {
-                let of_record = &self.record_starts[record * n_in_record..][..n_in_record];
+            let records = std::mem::replace(&mut record, self.run_ends[run] as usize)..self.run_ends[run] as usize;
+            self.record_starts.read(records.clone(), &mut of_records);
+            // Without such families there is nothing to go through: one empty list for each record.
+            let mut of_records = of_records.chunks_exact(n_in_record.max(1));
+            for record in records {
+                let of_record = of_records.next().unwrap_or_default();
                 self.record_families.iter().zip(of_record).for_each(|(&family, &start)| starts[family] = start);
                 f(&starts, self.tokens.at(record));
             }
@@ -179,7 +190,8 @@ impl Arrangement {
         let enough = MIN_WORK.max(WORK_PER_SHARED_CELL * n_shared as f64);
         // Sums of all chunks take no more memory than half of the records.
         let most = (n_records / 2 / n_shared.max(1)).clamp(2, MAX_CHUNKS);
-        let n_chunks = ((group.work(n_records) / enough) as usize).clamp(1, most);
+        // A power of two, so that all threads have as much to do.
+        let n_chunks = 1 << ((group.work(n_records) / enough) as usize).clamp(1, most).ilog2();
         let table = &layout.tables[lead_table];
         let place = self.run_families.iter().position(|&family| family == self.lead).expect("the lead is one of them");
         let block_of = |run: usize| {

@@ -109,59 +109,78 @@ impl Shape {
     }
 }
 
-/// Blocks by the number of their key.
-#[derive(Debug)]
-enum Index {
-    /// By position: `u32::MAX` for keys that no record has.
-    Direct(Vec<u32>),
-    Hash(HashMap<u128, u32>),
-}
-
 /// Keys that records have, numbered in ascending order.
 #[derive(Debug)]
-pub struct Keys {
-    index: Index,
-    /// All keys, ascending.
-    pub list: Vec<u128>,
+pub enum Keys {
+    /// Where few are possible: for each of them its block, `u32::MAX` if no record has it; and those that records have.
+    Direct {
+        blocks: Vec<u32>,
+        list: Vec<u32>,
+    },
+    Hashed {
+        blocks: HashMap<u128, u32>,
+        list: Vec<u128>,
+    },
 }
 
 impl Keys {
     fn new(n_keys: f64, n_records: usize) -> Self {
-        let is_direct = n_keys <= ALWAYS_DIRECT.max(8 * n_records) as f64;
-        let index =
-            if is_direct { Index::Direct(vec![u32::MAX; n_keys as usize]) } else { Index::Hash(HashMap::new()) };
-        Keys { index, list: Vec::new() }
+        if n_keys <= ALWAYS_DIRECT.max(8 * n_records) as f64 && n_keys <= MAX_CELLS {
+            Keys::Direct { blocks: vec![u32::MAX; n_keys as usize], list: Vec::new() }
+        } else {
+            Keys::Hashed { blocks: HashMap::new(), list: Vec::new() }
+        }
     }
 
     fn mark(&mut self, key: u128) {
-        match &mut self.index {
-            Index::Direct(list) => list[key as usize] = 0,
-            Index::Hash(map) => drop(map.insert(key, 0)),
+        match self {
+            Keys::Direct { blocks, .. } => blocks[key as usize] = 0,
+            Keys::Hashed { blocks, .. } => drop(blocks.insert(key, 0)),
         }
     }
 
     fn number(&mut self) {
-        match &mut self.index {
-            Index::Direct(list) => {
-                for (key, slot) in list.iter_mut().enumerate().filter(|(_, slot)| **slot == 0) {
-                    *slot = self.list.len() as u32;
-                    self.list.push(key as u128);
-                }
+        match self {
+            Keys::Direct { blocks, list } => {
+                let is_marked = |&(_, block): &(usize, &u32)| *block == 0;
+                list.extend(blocks.iter().enumerate().filter(is_marked).map(|(key, _)| key as u32));
+                list.iter().enumerate().for_each(|(ix, &key)| blocks[key as usize] = ix as u32);
             }
-            Index::Hash(map) => {
-                self.list = map.keys().copied().collect();
-                self.list.sort_unstable();
-                self.list.iter().enumerate().for_each(|(ix, key)| *map.get_mut(key).expect("a key") = ix as u32);
+            Keys::Hashed { blocks, list } => {
+                list.extend(blocks.keys());
+                list.sort_unstable();
+                list.iter().enumerate().for_each(|(ix, key)| *blocks.get_mut(key).expect("a key") = ix as u32);
             }
         }
     }
 
     /// The block of a key that some record has.
     pub fn block(&self, key: u128) -> usize {
-        match &self.index {
-            Index::Direct(list) => list[key as usize] as usize,
-            Index::Hash(map) => map[&key] as usize,
+        match self {
+            Keys::Direct { blocks, .. } => blocks[key as usize] as usize,
+            Keys::Hashed { blocks, .. } => blocks[&key] as usize,
         }
+    }
+
+    /// Number of blocks.
+    pub fn len(&self) -> usize {
+        match self {
+            Keys::Direct { list, .. } => list.len(),
+            Keys::Hashed { list, .. } => list.len(),
+        }
+    }
+
+    /// The key of a block.
+    pub fn at(&self, block: usize) -> u128 {
+        match self {
+            Keys::Direct { list, .. } => u128::from(list[block]),
+            Keys::Hashed { list, .. } => list[block],
+        }
+    }
+
+    /// The keys of all blocks, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u128> + '_ {
+        (0..self.len()).map(|block| self.at(block))
     }
 }
 
@@ -217,12 +236,12 @@ pub struct CellTable {
 impl CellTable {
     /// Number of cells.
     pub fn n_cells(&self) -> usize {
-        self.keys.list.len() * self.shape.interior
+        self.keys.len() * self.shape.interior
     }
 
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
-        self.row_keys.list.len() * self.row_shape.interior
+        self.row_keys.len() * self.row_shape.interior
     }
 
     /// The numbers of its cells among all.
@@ -246,7 +265,7 @@ impl CellTable {
 
     /// Values of the family of a cell, counted from the table's first.
     pub fn values(&self, cell: usize) -> Vec<u32> {
-        self.shape.values(self.keys.list[cell / self.shape.interior], cell % self.shape.interior)
+        self.shape.values(self.keys.at(cell / self.shape.interior), cell % self.shape.interior)
     }
 }
 
@@ -299,14 +318,14 @@ impl CellTableBuilder {
     pub fn finish(mut self, prior: &Prior, first_cell: usize, first_row: usize) -> Result<CellTable> {
         self.keys.number();
         self.row_keys.number();
-        let n_cells = self.keys.list.len() as f64 * self.shape.interior as f64;
+        let n_cells = self.keys.len() as f64 * self.shape.interior as f64;
         if first_cell as f64 + n_cells > MAX_CELLS {
             return Err(Error::TooCostly(format!("the tables have more than {MAX_CELLS:.2e} cells that records use")));
         }
         let (shape, row_shape) = (&self.shape, &self.row_shape);
         let n_parents = row_shape.sizes.len();
         let parents: Vec<NodeIndex> = (0..n_parents as u32).map(NodeIndex).collect();
-        let row_of_block = self.keys.list.iter().map(|&key| {
+        let row_of_block = self.keys.iter().map(|key| {
             let values = shape.values(key, 0);
             (self.row_keys.block(row_shape.key(&parents, &values)) * row_shape.interior) as u32
         });
@@ -328,7 +347,7 @@ impl CellTableBuilder {
         };
         let pseudo_counts = prior.table(self.table);
         let list = |keys: &Keys, shape: &Shape, of: &dyn Fn(&[u32]) -> PseudoCount| {
-            let all = keys.list.iter().flat_map(|&key| (0..shape.interior).map(move |in_block| (key, in_block)));
+            let all = keys.iter().flat_map(|key| (0..shape.interior).map(move |in_block| (key, in_block)));
             Pseudo::Listed(all.map(|(key, in_block)| of(&shape.values(key, in_block))).collect())
         };
         let (pseudo, row_pseudo) = match pseudo_counts {
@@ -377,7 +396,7 @@ mod tests {
             let mut keys = Keys::new(n_keys, 3);
             [70, 3, 41, 3].iter().for_each(|&key| keys.mark(key));
             keys.number();
-            assert_eq!(keys.list, [3, 41, 70]);
+            assert!(keys.iter().eq([3, 41, 70]));
             assert_eq!((keys.block(3), keys.block(41)), (0, 1));
         }
     }

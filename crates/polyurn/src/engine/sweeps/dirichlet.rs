@@ -7,6 +7,9 @@ use crate::prior::PseudoCount;
 use crate::simd::{Isa, Job};
 use rayon::prelude::*;
 
+/// The exponential of this and of all larger numbers is one at full precision.
+const LN_SMALLEST: f64 = -700.0;
+
 /// Cells that a thread takes at a time, about.
 const CELLS_AT_ONCE: usize = 1 << 14;
 
@@ -32,24 +35,39 @@ pub struct CellCounts<'c> {
     pub rows: &'c [f64],
 }
 
-/// Where expected logarithms of all cells go, and their exponentials; and a number for each row to work with.
+/// Where the exponentials of the expected logarithms of all cells go, and these themselves if they are wanted; and a number
+/// for each row to work with.
 #[derive(Debug)]
 pub struct ExpectedLogs<'l> {
-    pub logs: &'l mut [f64],
     pub weights: &'l mut [f64],
+    pub logs: Option<&'l mut [f64]>,
     pub row_psi: &'l mut [f64],
 }
 
 /// Expected logarithms under Dirichlet rows with these counts, and their exponentials: psi(alpha + s) less that of the row.
-/// Pseudo-counts of each table are multiplied by its scale.
-pub fn expected_logs(layout: &Layout, scales: &[f64], counts: CellCounts<'_>, isa: Isa, mut out: ExpectedLogs<'_>) {
+/// Pseudo-counts of each table are multiplied by its scale. Whether all the logarithms can be had from their exponentials.
+pub fn expected_logs(
+    layout: &Layout,
+    scales: &[f64],
+    counts: CellCounts<'_>,
+    isa: Isa,
+    mut out: ExpectedLogs<'_>,
+) -> bool {
+    let mut is_in_range = true;
     for (table, &scale) in layout.tables.iter().zip(scales) {
-        expected_logs_of(table, scale, counts, isa, &mut out);
+        is_in_range &= expected_logs_of(table, scale, counts, isa, &mut out);
     }
+    is_in_range
 }
 
 /// The same for one table. All lists are those of all tables.
-pub fn expected_logs_of(table: &CellTable, scale: f64, counts: CellCounts<'_>, isa: Isa, out: &mut ExpectedLogs<'_>) {
+pub fn expected_logs_of(
+    table: &CellTable,
+    scale: f64,
+    counts: CellCounts<'_>,
+    isa: Isa,
+    out: &mut ExpectedLogs<'_>,
+) -> bool {
     let (CellCounts { cells: counts, rows }, ExpectedLogs { logs, weights, row_psi }) = (counts, out);
     let range = table.rows();
     Isa::run(
@@ -67,26 +85,49 @@ pub fn expected_logs_of(table: &CellTable, scale: f64, counts: CellCounts<'_>, i
     let at_once = (CELLS_AT_ONCE / interior).max(1) * interior;
     let range = table.cells();
     let row_psi = &row_psi[table.rows()];
-    let parts = logs[range.clone()]
-        .par_chunks_mut(at_once)
-        .zip(weights[range.clone()].par_chunks_mut(at_once))
-        .zip(counts[range].par_chunks(at_once))
-        .enumerate();
-    parts.for_each(|(part, ((logs, weights), counts))| {
+    let weights = weights[range.clone()].par_chunks_mut(at_once);
+    let job = |part: usize, weights: &mut [f64], logs: Option<&mut [f64]>| {
         let first = part * at_once;
-        Isa::run(
-            isa,
-            LogsOfCells {
-                pseudo: Values::of(&table.pseudo, scale, first..first + counts.len()),
-                table,
-                first_block: first / interior,
-                row_psi,
-                counts,
-                logs,
-                weights,
-            },
-        );
-    });
+        let cells = first..first + weights.len();
+        let mut smallest = 0.0;
+        isa.run(LogsOfCells {
+            pseudo: Values::of(&table.pseudo, scale, cells.clone()),
+            table,
+            first_block: first / interior,
+            row_psi,
+            counts: &counts[range.clone()][cells],
+            logs,
+            weights,
+            smallest: &mut smallest,
+        });
+        smallest >= LN_SMALLEST
+    };
+    match logs {
+        None => weights.enumerate().map(|(part, weights)| job(part, weights, None)).reduce(|| true, |x, y| x & y),
+        Some(logs) => {
+            let parts = weights.zip(logs[range.clone()].par_chunks_mut(at_once)).enumerate();
+            parts.map(|(part, (weights, logs))| job(part, weights, Some(logs))).reduce(|| true, |x, y| x & y)
+        }
+    }
+}
+
+/// The sum of counts times the logarithms of weights, or times these logarithms where they are given. What has no count
+/// adds nothing, whatever its logarithm.
+pub fn cross(counts: &[f64], weights: &[f64], logs: Option<&[f64]>, isa: Isa) -> Double {
+    let numbers = logs.unwrap_or(weights);
+    let parts: Vec<f64> = counts
+        .par_chunks(CELLS_AT_ONCE)
+        .zip(numbers.par_chunks(CELLS_AT_ONCE))
+        .map(|(counts, numbers)| {
+            let mut sum = 0.0;
+            match logs {
+                None => isa.run(Cross { counts, numbers, log: special::ln, sum: &mut sum }),
+                Some(_) => isa.run(Cross { counts, numbers, log: |log| log, sum: &mut sum }),
+            }
+            sum
+        })
+        .collect();
+    parts.into_iter().fold(Double::ZERO, |total, part| total + Double::from(part))
 }
 
 /// The logarithm of the ratio of Dirichlet normalising constants with and without the counts, over all stored rows
@@ -201,17 +242,20 @@ struct LogsOfCells<'a> {
     first_block: usize,
     row_psi: &'a [f64],
     counts: &'a [f64],
-    logs: &'a mut [f64],
+    logs: Option<&'a mut [f64]>,
     weights: &'a mut [f64],
+    /// The smallest of the logarithms, but for those of zero.
+    smallest: &'a mut f64,
 }
 
 impl Job for LogsOfCells<'_> {
     #[inline(always)]
     fn run(self) {
-        let LogsOfCells { pseudo, table, first_block, row_psi, counts, logs, weights } = self;
-        Digamma { pseudo, counts, out: logs }.run();
+        let LogsOfCells { pseudo, table, first_block, row_psi, counts, logs, weights, smallest } = self;
+        // Where the exponentials will stand.
+        Digamma { pseudo, counts, out: weights }.run();
         let interior = table.shape.interior;
-        let blocks = logs.chunks_exact_mut(interior).zip(&table.row_of_block[first_block..]);
+        let blocks = weights.chunks_exact_mut(interior).zip(&table.row_of_block[first_block..]);
         for (logs, &first) in blocks {
             let rows = &row_psi[first as usize..];
             match &table.row_map {
@@ -220,7 +264,45 @@ impl Job for LogsOfCells<'_> {
                 RowMap::Listed(map) => logs.iter_mut().zip(map).for_each(|(log, &row)| *log -= rows[row as usize]),
             }
         }
-        weights.iter_mut().zip(&*logs).for_each(|(weight, log)| *weight = special::exp(*log));
+        if let Some(logs) = logs {
+            logs.copy_from_slice(weights);
+        }
+        let mut lowest = [0.0; 8];
+        for chunk in weights.chunks_mut(8) {
+            for (lowest, log) in lowest.iter_mut().zip(chunk) {
+                *lowest = if *log < *lowest && *log > f64::NEG_INFINITY { *log } else { *lowest };
+                *log = special::exp(*log);
+            }
+        }
+        *smallest = lowest.into_iter().fold(0.0, f64::min);
+    }
+}
+
+struct Cross<'a, L> {
+    counts: &'a [f64],
+    numbers: &'a [f64],
+    /// Makes logarithms of the numbers.
+    log: L,
+    sum: &'a mut f64,
+}
+
+impl<L: Fn(f64) -> f64> Job for Cross<'_, L> {
+    #[inline(always)]
+    fn run(self) {
+        let mut sums = [0.0; 8];
+        let term = |count: f64, number: f64| {
+            let log = (self.log)(number);
+            if count > 0.0 { count * log } else { 0.0 }
+        };
+        let (counts, numbers) = (self.counts.chunks_exact(8), self.numbers.chunks_exact(8));
+        let rest = counts.remainder().iter().zip(numbers.remainder());
+        for (counts, numbers) in counts.clone().zip(numbers.clone()) {
+            for lane in 0..8 {
+                sums[lane] += term(counts[lane], numbers[lane]);
+            }
+        }
+        sums.iter_mut().zip(rest).for_each(|(sum, (&count, &number))| *sum += term(count, number));
+        *self.sum = sums.iter().sum();
     }
 }
 

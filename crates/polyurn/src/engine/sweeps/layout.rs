@@ -4,6 +4,7 @@ use super::arrangement::Arrangement;
 use super::cells::{CellTable, CellTableBuilder, Use};
 use super::messages::{Messages, Weights};
 use super::numbers::Numbers;
+use super::starts::Steps;
 use crate::counts::{Counts, MISSING, Unit};
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
@@ -274,6 +275,17 @@ impl Layout {
     /// The first cell of a family of a group among all, for a record's values.
     pub fn start(&self, family: &GroupFamily, record: &[u32]) -> u32 {
         start(&self.tables[family.table], &family.nodes, record)
+    }
+
+    /// The starts that a family of a group can have: blocks that all its shown nodes pick, or parts of them.
+    pub fn steps(&self, group: &Group, family: usize) -> Steps {
+        let GroupFamily { table, nodes, .. } = &group.families[family];
+        let table = &self.tables[*table];
+        let places = nodes.iter().zip(table.shape.is_key.iter().zip(&table.shape.strides));
+        let in_block = places.filter(|(node, (is_key, _))| !**is_key && group.seen.binary_search(node).is_ok());
+        // Strides within a block are multiples of each other.
+        let step = in_block.map(|(_, (_, &stride))| stride).min().unwrap_or(table.shape.interior);
+        Steps { first: table.first_cell as u32, step: step as u32, n: table.n_cells().div_ceil(step) }
     }
 
     /// ln likelihood of all families of stored tables, for the records of all groups and these probabilities of all cells.

@@ -35,9 +35,11 @@ pub struct Buffers {
     base: Vec<f64>,
     sums: Vec<f64>,
     product: Vec<f64>,
-    /// The number of the first of the records at hand, their tokens and their normalisers, and the smallest of a run.
+    /// The number of the first of the records at hand, their tokens and normalisers, and the smallest of these in a run.
     first: usize,
     tokens: Vec<f64>,
+    /// Where cells of these records start, and of a few after them, unless that can be read in place.
+    starts: Vec<u32>,
     normalisers: Vec<f64>,
     smallest: f64,
 }
@@ -130,6 +132,9 @@ impl EightJob for Mixture<'_> {
             let end = run_ends[last_run] as usize;
             self.buffers.first = first;
             self.arrangement.tokens.read(first..end, &mut self.buffers.tokens);
+            if self.arrangement.record_starts.plain().is_none() {
+                self.arrangement.record_starts.read(first..end + AHEAD, &mut self.buffers.starts);
+            }
             self.buffers.normalisers.clear();
             self.buffers.normalisers.resize(end - first, 0.0);
             for run in run..=last_run {
@@ -183,11 +188,21 @@ impl Mixture<'_> {
         &self.arrangement.run_starts[run * n..][..n]
     }
 
-    /// Where a record's cells start, for the other families.
+    /// Where the cells of records start for the other families: for those at hand from this one on, and at least a few more
+    /// if there are any.
+    #[inline(always)]
+    fn starts_from(&self, record: usize) -> &[u32] {
+        let n = self.arrangement.record_families.len();
+        match self.arrangement.record_starts.plain() {
+            Some(starts) => &starts[record * n..],
+            None => &self.buffers.starts[(record - self.buffers.first) * n..],
+        }
+    }
+
+    /// Those of one record.
     #[inline(always)]
     fn record_starts(&self, record: usize) -> &[u32] {
-        let n = self.arrangement.record_families.len();
-        &self.arrangement.record_starts[record * n..][..n]
+        &self.starts_from(record)[..self.arrangement.record_families.len()]
     }
 
     /// A run of records: N groups of values, and G families that change from record to record.
@@ -209,12 +224,13 @@ impl Mixture<'_> {
         let at_hand = records.start - self.buffers.first..records.end - self.buffers.first;
         let tokens = &self.buffers.tokens[at_hand.clone()];
         let normalisers = &mut self.buffers.normalisers[at_hand];
-        let starts = &self.arrangement.record_starts[records.start * families.len()..records.end * families.len()];
+        let starts = match self.arrangement.record_starts.plain() {
+            Some(starts) => &starts[records.start * families.len()..],
+            None => &self.buffers.starts[(records.start - self.buffers.first) * families.len()..],
+        };
+        let mut ahead = starts.get(AHEAD * families.len()..).unwrap_or_default().chunks_exact(families.len().max(1));
         // Without such families there are no starts to go through: one empty list for each record.
-        let mut starts = starts.chunks_exact(families.len().max(1));
-        let from = (records.start + AHEAD) * families.len();
-        let mut ahead =
-            self.arrangement.record_starts.get(from..).unwrap_or_default().chunks_exact(families.len().max(1));
+        let mut starts = starts[..records.len() * families.len()].chunks_exact(families.len().max(1));
         for (&count, kept) in tokens.iter().zip(normalisers) {
             let starts = starts.next().unwrap_or_default();
             if self.arrangement.is_wide {

@@ -21,6 +21,7 @@ mod point;
 mod prior_sizes;
 mod restarts;
 mod start;
+mod starts;
 mod stochastic;
 mod stream_tables;
 mod tables;

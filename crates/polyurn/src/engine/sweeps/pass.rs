@@ -26,7 +26,7 @@ pub struct Wanted {
     pub intensity: f64,
 }
 
-/// Buffers, one for each chunk.
+/// Buffers, one for each chunk in work.
 #[derive(Debug, Default)]
 pub struct Work {
     chunks: Vec<ChunkWork>,
@@ -52,9 +52,10 @@ pub fn expect(
 ) -> Tally {
     let mut total = Tally::default();
     for arrangement in arrangements {
-        let n_chunks = arrangement.chunks.len();
-        if work.chunks.len() < n_chunks {
-            work.chunks.resize_with(n_chunks, ChunkWork::default);
+        // As many chunks at once as there are threads, and buffers for those; what they find is added up in their order.
+        let n_at_once = rayon::current_num_threads().min(arrangement.chunks.len());
+        if work.chunks.len() < n_at_once {
+            work.chunks.resize_with(n_at_once, ChunkWork::default);
         }
         let pass = ChunkPass { layout, arrangement, weights, wanted, isa };
         if let [chunk] = &arrangement.chunks[..] {
@@ -65,34 +66,39 @@ pub fn expect(
             total.unknown += tally.unknown;
             continue;
         }
-        // Chunks stand in the order of the cells that are their own.
-        let mut own_cells: Vec<&mut [f64]> = Vec::with_capacity(n_chunks);
-        let (mut rest, mut first) = (&mut counts[..], 0);
-        for chunk in &arrangement.chunks {
-            let (own, later) =
-                std::mem::take(&mut rest)[chunk.own.start.max(first) - first..].split_at_mut(chunk.own.len());
-            own_cells.push(own);
-            (rest, first) = (later, chunk.own.end.max(first));
-        }
-        // Memory comes from one thread: what each thread has given back to its own store, another cannot use.
-        for (own, chunk) in work.chunks.iter_mut().zip(&arrangement.chunks) {
-            if own.sums.len() != chunk.n_sums() {
-                own.sums = Numbers::zeros(chunk.n_sums());
+        for chunks in arrangement.chunks.chunks(n_at_once) {
+            // Memory comes from one thread: what each thread has given back to its own store, another cannot use.
+            for (own, chunk) in work.chunks.iter_mut().zip(chunks) {
+                if own.sums.len() != chunk.n_sums() {
+                    own.sums = Numbers::zeros(chunk.n_sums());
+                }
             }
-        }
-        let chunks = work.chunks[..n_chunks].par_iter_mut().zip(&arrangement.chunks).zip(own_cells);
-        chunks.for_each(|((own, chunk), own_cells)| {
-            own.sums.fill(0.0);
-            let out = Out { own: own_cells, shared: own.sums.with_room_mut() };
-            own.tally = pass.run(chunk, out, &mut own.buffers, &mut own.messages);
-        });
-        for (own, chunk) in work.chunks.iter().zip(&arrangement.chunks) {
-            chunk.merge(&own.sums, counts);
-            total.ln_weight += own.tally.ln_weight;
-            total.unknown += own.tally.unknown;
+            let jobs = work.chunks.par_iter_mut().zip(chunks).zip(own_cells(chunks, counts));
+            jobs.for_each(|((own, chunk), own_cells)| {
+                own.sums.fill(0.0);
+                let out = Out { own: own_cells, shared: own.sums.with_room_mut() };
+                own.tally = pass.run(chunk, out, &mut own.buffers, &mut own.messages);
+            });
+            for (own, chunk) in work.chunks.iter().zip(chunks) {
+                chunk.merge(&own.sums, counts);
+                total.ln_weight += own.tally.ln_weight;
+                total.unknown += own.tally.unknown;
+            }
         }
     }
     total
+}
+
+/// For each of some chunks the cells that are its own. They stand in the order of the chunks.
+fn own_cells<'c>(chunks: &[Chunk], counts: &'c mut [f64]) -> Vec<&'c mut [f64]> {
+    let (mut rest, mut first) = (counts, 0);
+    let own = chunks.iter().map(|chunk| {
+        let (own, later) =
+            std::mem::take(&mut rest)[chunk.own.start.max(first) - first..].split_at_mut(chunk.own.len());
+        (rest, first) = (later, chunk.own.end.max(first));
+        own
+    });
+    own.collect()
 }
 
 /// Where a chunk adds its expected counts: the cells that are its own, and sums for the others.

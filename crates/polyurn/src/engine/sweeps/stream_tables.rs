@@ -63,7 +63,7 @@ impl Numbering {
     /// and the place in the batch's table.
     fn for_each(&self, shape: &Shape, keys: &Keys, mut f: impl FnMut(&[u32], u128, usize)) {
         let in_block: Vec<u128> = (0..shape.interior).map(|in_block| self.number(&shape.values(0, in_block))).collect();
-        for (block, &key) in keys.list.iter().enumerate() {
+        for (block, key) in keys.iter().enumerate() {
             let values = shape.values(key, 0);
             let first = self.number(&values);
             for (ix, offset) in in_block.iter().enumerate() {

@@ -5,7 +5,7 @@
 //! that pair, and new expected logarithms.
 
 use super::arrangement::Arrangement;
-use super::dirichlet::{CellCounts, ExpectedLogs, add_rows, expected_logs, ln_constants};
+use super::dirichlet::{CellCounts, ExpectedLogs, add_rows, cross, expected_logs, ln_constants};
 use super::layout::Layout;
 use super::messages::Weights;
 use super::numbers::Numbers;
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::evidence::ln_factorials;
 use crate::math::{Double, special};
 use crate::prior::{GammaTotal, Prior};
-use crate::simd::{Isa, Job};
+use crate::simd::Isa;
 
 /// Free sizes of the prior are held until a sweep changes the bound by no more than this share of it: starts are nearly even,
 /// and as long as all rows are alike, the best size of their prior is infinite.
@@ -80,9 +80,9 @@ pub struct Ascent<'l> {
     pub counts: Numbers,
     /// Their sums over rows.
     pub rows: Vec<f64>,
-    /// Expected logarithms of the tables, and their exponentials.
-    pub logs: Vec<f64>,
+    /// Exponentials of the expected logarithms of the tables; and these themselves, once some exponential is out of range.
     pub weights: Numbers,
+    logs: Option<Vec<f64>>,
     row_psi: Vec<f64>,
     /// Sizes of the prior that are free: what they are multiplied by now, and what they were when the bound was taken.
     sizes: &'l PriorSizes,
@@ -109,8 +109,8 @@ impl<'l> Ascent<'l> {
             n_unknown: 0.0,
             counts: Numbers::zeros(layout.n_cells),
             rows: vec![0.0; layout.n_rows],
-            logs: weights.iter().map(|weight| weight.ln()).collect(),
             weights,
+            logs: None,
             row_psi: vec![0.0; layout.n_rows],
             factors: sizes.ones(),
             factors_of_bound: sizes.ones(),
@@ -124,13 +124,12 @@ impl<'l> Ascent<'l> {
     pub fn sweep(&mut self, is_held: bool) -> (Double, f64) {
         let shape_factor = self.sizes.of_shape(&self.factors);
         let ln_intensity = self.unknown.map_or(0.0, |unknown| unknown.ln_intensity(self.n_unknown, shape_factor));
-        let weights = Weights { values: &self.weights, logs: Some(&self.logs) };
+        let weights = Weights { values: &self.weights, logs: self.logs.as_deref() };
         let wanted = Wanted { logs: true, intensity: ln_intensity.exp() };
         self.counts.fill(0.0);
         let Tally { ln_weight, unknown } =
             expect(self.layout, self.arrangements, weights, wanted, self.isa, &mut self.work, &mut self.counts);
-        let mut cross = 0.0;
-        self.isa.run(Cross { counts: &self.counts, logs: &self.logs, sum: &mut cross });
+        let cross = cross(&self.counts, &self.weights, self.logs.as_deref(), self.isa);
         self.n_unknown = unknown;
         if let Some(fixed) = &self.layout.fixed {
             self.counts.iter_mut().zip(fixed).for_each(|(count, fixed)| *count += fixed);
@@ -144,7 +143,7 @@ impl<'l> Ascent<'l> {
         let mut bound = self.layout.closed_form
             + Double::from(beside.certain)
             + ln_constants(self.layout, &scales, counts, self.isa)
-            + (Double::from(ln_weight) - Double::from(cross));
+            + (Double::from(ln_weight) - cross);
         let mut to_total = beside.total;
         if let Some(cells) = &self.unknown {
             // Then the total is part of the bound.
@@ -156,9 +155,13 @@ impl<'l> Ascent<'l> {
         if !is_held {
             self.sizes.raise(self.layout, found, self.isa, &mut self.factors);
         }
-        let out = ExpectedLogs { logs: &mut self.logs, weights: &mut self.weights, row_psi: &mut self.row_psi };
         let scales = self.sizes.of_tables(self.layout, &self.factors);
-        expected_logs(self.layout, &scales, counts, self.isa, out);
+        let Ascent { weights, logs, row_psi, .. } = self;
+        let out = ExpectedLogs { weights: &mut *weights, logs: logs.as_deref_mut(), row_psi: &mut *row_psi };
+        if !expected_logs(self.layout, &scales, counts, self.isa, out) && logs.is_none() {
+            let logs = Some(&mut logs.insert(vec![0.0; self.layout.n_cells])[..]);
+            expected_logs(self.layout, &scales, counts, self.isa, ExpectedLogs { weights, logs, row_psi });
+        }
         (bound, to_total)
     }
 }
@@ -291,29 +294,5 @@ impl Vb {
             arrangements,
             counts,
         })
-    }
-}
-
-/// The sum of counts times logarithms; what has no count adds nothing, whatever its logarithm.
-struct Cross<'a> {
-    counts: &'a [f64],
-    logs: &'a [f64],
-    sum: &'a mut f64,
-}
-
-impl Job for Cross<'_> {
-    #[inline(always)]
-    fn run(self) {
-        let mut sums = [0.0; 8];
-        let term = |count: f64, log: f64| if count > 0.0 { count * log } else { 0.0 };
-        let (counts, logs) = (self.counts.chunks_exact(8), self.logs.chunks_exact(8));
-        let rest = counts.remainder().iter().zip(logs.remainder());
-        for (counts, logs) in counts.clone().zip(logs.clone()) {
-            for lane in 0..8 {
-                sums[lane] += term(counts[lane], logs[lane]);
-            }
-        }
-        sums.iter_mut().zip(rest).for_each(|(sum, (&count, &log))| *sum += term(count, log));
-        *self.sum = sums.iter().sum();
     }
 }

@@ -330,7 +330,13 @@ impl<'m> Learner<'m> {
             let Batch { layout, counts, rows, row_psi, logs, weights, .. } = &mut batch;
             let as_given = vec![1.0; layout.tables.len()];
             let counts = CellCounts { cells: counts, rows };
-            expected_logs(layout, &as_given, counts, self.settings.isa, ExpectedLogs { logs, weights, row_psi });
+            expected_logs(
+                layout,
+                &as_given,
+                counts,
+                self.settings.isa,
+                ExpectedLogs { weights, logs: Some(logs), row_psi },
+            );
         }
         Ok(batch)
     }
@@ -366,7 +372,13 @@ impl<'m> Learner<'m> {
                     rows[row] = other_rows[row] + expected_rows[row];
                 }
                 let counts = CellCounts { cells: counts, rows };
-                expected_logs_of(own, 1.0, counts, self.settings.isa, &mut ExpectedLogs { logs, weights, row_psi });
+                expected_logs_of(
+                    own,
+                    1.0,
+                    counts,
+                    self.settings.isa,
+                    &mut ExpectedLogs { weights, logs: Some(logs), row_psi },
+                );
             }
         }
         tally
