@@ -215,7 +215,8 @@ pub struct SweepArgs {
     /// Sweeps of each start at most [default: 1000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Sweeps")]
     pub max_iter: Option<u64>,
-    /// Stop when a sweep changes the objective by no more than this share of it; 0 never stops early [default: 1e-8].
+    /// Stop when a sweep changes the objective by no more than this share of it, or of what it lacks to a perfect fit if that
+    /// is less; 0 never stops early [default: 1e-8].
     #[arg(long, value_name = "X", value_parser = parse_tolerance, allow_hyphen_values = true, help_heading = "Sweeps")]
     pub tol: Option<f64>,
     /// With vb: set the size of the prior where the bound is largest: `a`, or nodes whose pseudo-counts are to have a size of

@@ -3,7 +3,7 @@
 use crate::grid::Point;
 use crate::text::show_short;
 use polyurn::engine::sweeps::{Free, VbFit};
-use polyurn::graph::Model;
+use polyurn::graph::{Model, TableIndex};
 use polyurn::prior::PseudoCounts;
 use polyurn::{Error, Result};
 use serde_json::{Value, json};
@@ -60,18 +60,19 @@ pub struct Maximised {
 }
 
 impl Maximised {
-    /// All of them.
-    pub fn all(free: &Free, fit: &VbFit, model: &Model) -> Vec<Self> {
+    /// All of them, by the names that they were asked for with.
+    pub fn all(names: &[String], free: &Free, fit: &VbFit) -> Vec<Self> {
         let of_a =
             fit.factors.a.map(|factor| Maximised { name: SAMPLE_SIZE.to_owned(), value: Some(fit.prior.a()), factor });
-        let of_table = |(&table, &factor)| {
+        let of_table = |((name, &table), &factor): ((&String, &TableIndex), &f64)| {
             let value = match fit.prior.table(table) {
                 PseudoCounts::Even { cell, .. } => Some(cell.value),
                 _ => None,
             };
-            Maximised { name: model.table_name(table).to_owned(), value, factor }
+            Maximised { name: name.clone(), value, factor }
         };
-        of_a.into_iter().chain(free.tables.iter().zip(&fit.factors.tables).map(of_table)).collect()
+        let nodes = names.iter().filter(|name| *name != SAMPLE_SIZE);
+        of_a.into_iter().chain(nodes.zip(&free.tables).zip(&fit.factors.tables).map(of_table)).collect()
     }
 
     /// For programs.

@@ -34,9 +34,11 @@ pub fn check_checkpoint(checkpoint: &CheckpointArgs, output: &OutputArgs) -> std
 
 impl CheckpointArgs {
     /// Removes the checkpoint of a job that is done. One that the time limit cut short keeps it: more time goes on from it.
-    pub fn remove_unless_cut(&self, warnings: &[Warning]) {
-        let is_cut = warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. }));
-        if let Some(path) = self.checkpoint.as_ref().filter(|_| !is_cut) {
+    /// So does one that holds finished runs which were not asked for this time.
+    pub fn remove_unless_needed(&self, warnings: &[Warning]) {
+        let is_needed =
+            warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. } | Warning::RunsKept { .. }));
+        if let Some(path) = self.checkpoint.as_ref().filter(|_| !is_needed) {
             CheckpointFile::remove(path);
         }
     }

@@ -98,12 +98,17 @@ pub enum Warning {
         /// Values that were asked for.
         asked: u64,
     },
+    /// The checkpoint has finished runs beyond those that were asked for.
+    RunsKept {
+        /// How many.
+        runs: u64,
+    },
     /// The objective was still moving when the sweeps were used up.
     NotConverged {
         /// Sweeps that were done.
         sweeps: u64,
     },
-    /// The tables to start from make some record impossible.
+    /// Some record is impossible under the tables to start from, or under the prior.
     ImpossibleStart,
     /// A free size of the prior went as far as it may: the bound rises on and on.
     SizeWithoutMaximum,
@@ -234,13 +239,17 @@ impl fmt::Display for Warning {
                 write!(f, "still moving after {sweeps} sweeps; raise --max-iter, or --tol to be content with less")
             }
             Warning::ImpossibleStart => f.write_str(
-                "the tables to start from make some record impossible; give every value that it needs a weight",
+                "some record is impossible under the tables to start from, or under the prior; give every value that it needs a \
+                 weight in both",
             ),
             Warning::SizeWithoutMaximum => {
                 write!(
                     f,
                     "a size of the prior went as far as it may, and the bound still rises: give that size by hand"
                 )
+            }
+            Warning::RunsKept { runs } => {
+                write!(f, "the checkpoint is kept: it has {runs} more finished runs than were asked for")
             }
             Warning::StartsDisagree { spread, n_best, starts } => write!(
                 f,

@@ -63,7 +63,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         None => problem,
     };
     let decomposition = found.decomposition(&args.decomposition, &problem)?;
-    args.checkpoint.remove_unless_cut(&warnings);
+    args.checkpoint.remove_unless_needed(&warnings);
     if found.objective == f64::NEG_INFINITY {
         let is_start = args.sweeps.init.is_some();
         warnings.push(if is_start { Warning::ImpossibleStart } else { Warning::ImpossibleData });
@@ -164,18 +164,15 @@ fn by_vb(
     let intensity = posterior_intensity(settled, fit.n_unknown.unwrap_or(0.0))?;
     let divergence = kl_divergence(problem.counts, fit.ln_likelihood(problem), intensity.mean());
     let tables = fit.tables(problem);
-    let (parts, constant) = match fit.n_unknown {
-        None => {
-            // Objectives of all sweeps and starts are counted from the prior as it was given.
-            let given = evidence(problem, fit.bound)?;
-            (Some(evidence(settled, fit.bound)?), given.log_p_total + given.log_arrangements)
-        }
-        Some(_) => (None, 0.0),
-    };
+    let parts = fit.n_unknown.is_none().then(|| evidence(settled, fit.bound)).transpose()?;
+    // Objectives of all sweeps and starts are counted from the prior as it was given.
+    let given = if vb.free.is_nothing() || parts.is_none() { parts } else { Some(evidence(problem, fit.bound)?) };
+    let constant = given.map_or(0.0, |given| given.log_p_total + given.log_arrangements);
     Ok(Found {
-        objective: fit.climbs.trace.last().copied().unwrap_or(f64::NEG_INFINITY) + constant,
+        // With all digits where there are parts to add up.
+        objective: parts.map_or(fit.bound.value(), |parts| parts.log_marginal),
         evidence: parts,
-        maximised: Maximised::all(&vb.free, &fit, problem.model),
+        maximised: Maximised::all(&args.sweeps.sweeps.maximise, &vb.free, &fit),
         divergence,
         prior: Some(fit.prior),
         climbs: Some((fit.climbs, constant)),

@@ -46,7 +46,7 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
             let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
             let score = job.score(&given.settings, output.n_threads, args.limits.time_limit, &mut control)?;
             drop(control);
-            args.checkpoint.remove_unless_cut(&score.warnings);
+            args.checkpoint.remove_unless_needed(&score.warnings);
             output.warn(&score.warnings);
             output.result(|| score.json(&output), || score.text(&args.model.model, &args.data.data))
         }
@@ -163,6 +163,7 @@ impl Job<'_> {
             warnings: warnings.clone(),
         };
         let range = self.args.totals.unwrap_or(TotalsRange::Auto);
+        let mut parts_as_given = None;
         let mut found_prior = None;
         let sequence = match engine {
             Engine::Exact(prepared) => Some(prepared.ln_p_sequence(control)?.ln_p_sequence),
@@ -180,6 +181,7 @@ impl Job<'_> {
                     let estimate = smc.ln_p_sequence(&problem, self.seed, control)?;
                     let parts = evidence(&problem, Double::from(estimate.ln_p_sequence))?;
                     let to_marginal = parts.log_p_total + parts.log_arrangements;
+                    parts_as_given = Some(parts);
                     score.take(&estimate, Report::new(smc, model, &estimate, to_marginal));
                     Some(Double::from(estimate.ln_p_sequence))
                 } else {
@@ -195,7 +197,7 @@ impl Job<'_> {
                 score.method = "vb";
                 score.kernel = vb.climb.isa.name();
                 score.warnings.extend(fit.climbs.warnings.iter().cloned());
-                score.maximised = Maximised::all(&vb.free, &fit, model);
+                score.maximised = Maximised::all(&self.args.sweeps.maximise, &vb.free, &fit);
                 score.a = fit.prior.a();
                 score.shape = fit.prior.shape();
                 score.rate = fit.prior.total_of(n_tokens)?.rate;
@@ -203,6 +205,7 @@ impl Job<'_> {
                 if is_known {
                     let parts = evidence(&problem, fit.bound)?;
                     score.climbs = Some((fit.climbs, parts.log_p_total + parts.log_arrangements));
+                    parts_as_given = Some(parts);
                     Some(fit.bound)
                 } else {
                     score.log_marginal = fit.bound.value();
@@ -231,7 +234,10 @@ impl Job<'_> {
             ln_p_of_given = ln_p_given(&problem, &given)?;
         }
         if let Some(sequence) = sequence {
-            let parts = evidence(&problem, sequence)?;
+            let parts = match parts_as_given.filter(|_| found_prior.is_none()) {
+                Some(parts) => parts,
+                None => evidence(&problem, sequence)?,
+            };
             score.log_marginal = parts.log_marginal;
             score.given = (!given.is_empty()).then(|| (sequence - ln_p_of_given).value());
             score.parts = Some(parts);

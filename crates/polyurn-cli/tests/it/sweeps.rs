@@ -288,11 +288,10 @@ fn fractions_are_taken_by_vb_and_em_alone() {
 fn a_cut_fit_goes_on_from_its_checkpoint_and_no_other_one_does() {
     let folder = shop();
     folder.write("other.csv", "who,what,count\nw0,t0,1\nw1,t1,2\nw2,t2,4\n");
-    let fit = |data: &str, more: &[&str]| -> Vec<String> {
+    let fit = |data: &'static str, more: &[&'static str]| -> Vec<&'static str> {
         let base = ["fit", "--model", "k[3] -> who what", "--data", data, "--seed", "4", "--checkpoint", "run.ck"];
-        base.iter().chain(more).map(|&arg| arg.to_owned()).collect()
+        [&base, more].concat()
     };
-    let strs = |args: &[String]| -> Vec<String> { args.to_vec() };
     for (method, others) in [
         (
             "em",
@@ -304,24 +303,77 @@ fn a_cut_fit_goes_on_from_its_checkpoint_and_no_other_one_does() {
         ("vb", vec![vec!["--method", "vb", "--maximise", "a"], vec!["--method", "em"]]),
         ("dual-em", vec![vec!["--method", "icm"], vec!["--method", "dual-em", "--a", "2"]]),
     ] {
-        let own = |data: &str, n: &str| fit(data, &["--method", method, "--restarts", n]);
-        let run = |args: &[String]| folder.json(&strs(args).iter().map(String::as_str).collect::<Vec<_>>());
-        let cut = run(&[own("shop.csv", "1000000"), vec!["--time-limit".into(), "400ms".into()]].concat());
+        let own = |data, more: &[&'static str]| fit(data, &[&["--method", method], more].concat());
+        let cut = folder.json(&own("shop.csv", &["--restarts", "1000000", "--time-limit", "1s"]));
         let n_done = cut["restarts"].as_u64().unwrap();
-        assert!(n_done > 3 && folder.names().contains(&"run.ck".to_owned()), "{method}: {n_done}");
-        let refused = |args: &[String]| {
-            let (code, error) = folder.fails(&strs(args).iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(n_done > 5 && folder.names().contains(&"run.ck".to_owned()), "{method}: {n_done}");
+        let best = cut["best_restart"].as_u64().unwrap() as usize;
+        let objectives: Vec<f64> = cut["restart_objectives"].as_array().unwrap().iter().map(number).collect();
+        assert_eq!(objectives[best], objectives.iter().copied().fold(f64::NEG_INFINITY, f64::max), "{method}");
+        let refused = |args: &[&str]| {
+            let (code, error) = folder.fails(args);
             assert_eq!(code, 2, "{error}");
             assert!(error.contains("run.ck") && error.contains("belongs to"), "{method}: {error}");
         };
         others.iter().for_each(|other| refused(&fit("shop.csv", other)));
-        refused(&own("other.csv", "3"));
-        // Starts that are finished are not repeated, and the answer is that of an unbroken run.
-        let resumed = run(&own("shop.csv", "3"));
+        refused(&own("other.csv", &["--restarts", "3"]));
+        // Starts that are finished are not repeated: a moment brings them all back. The last two may have been cut short.
+        let again = folder.json(&own("shop.csv", &["--restarts", "1000000", "--time-limit", "1ms"]));
+        let n_again = again["restarts"].as_u64().unwrap();
+        assert!(n_again + 2 >= n_done, "{method}: {n_again} of {n_done}");
+        // Fewer starts are taken from it, and the others stay.
+        let fewer = folder.json(&own("shop.csv", &["--restarts", "2"]));
+        let kept: Vec<&str> =
+            fewer["warnings"].as_array().unwrap().iter().map(|warning| warning["kind"].as_str().unwrap()).collect();
+        assert!(kept.contains(&"runs_kept"), "{method}: {kept:?}");
+        let again = folder.json(&own("shop.csv", &["--restarts", "1000000", "--time-limit", "1ms"]));
+        assert!(again["restarts"].as_u64().unwrap() >= n_again, "{method}");
+        // The answer is that of an unbroken run, whose checkpoint goes when it is done.
+        std::fs::remove_file(folder.path().join("run.ck")).unwrap();
+        let unbroken = folder.json(&own("shop.csv", &["--restarts", "2"]));
         assert!(!folder.names().contains(&"run.ck".to_owned()), "{method}");
-        let unbroken = run(&own("shop.csv", "3"));
-        assert_eq!(resumed["restart_objectives"], unbroken["restart_objectives"], "{method}");
-        assert_eq!(resumed["tables"], unbroken["tables"], "{method}");
+        assert_eq!(fewer["restart_objectives"], unbroken["restart_objectives"], "{method}");
+        assert_eq!(fewer["tables"], unbroken["tables"], "{method}");
+    }
+}
+
+/// Names of tied nodes stand for one table.
+#[test]
+fn a_size_goes_by_the_name_that_it_was_asked_for() {
+    let folder = Folder::new();
+    folder.write("pairs.csv", "i,j,count\na,b,9\nb,a,7\nc,c,5\na,a,1\n");
+    let score = ["score", "--model", "k[2] -> i j; i ~ j", "--data", "pairs.csv", "--method", "vb", "--seed", "1"];
+    let found = folder.json(&[&score[..], &["--maximise", "j,a"]].concat());
+    let names: Vec<&str> =
+        found["maximised"].as_array().unwrap().iter().map(|own| own["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a", "j"], "{found}");
+}
+
+#[test]
+fn a_fit_has_all_digits_of_its_bound() {
+    let folder = Folder::new();
+    let rows = "i,j,count\na,x,36028797018963971\na,y,36028797018963971\nb,y,36028797018963971\nb,x,7\n";
+    folder.write("huge.csv", rows);
+    let args = ["--model", "i -> j", "--data", "huge.csv", "--method", "vb", "--seed", "1"];
+    let score = folder.json(&[&["score"], &args[..]].concat());
+    let fit = folder.json(&[&["fit"], &args[..]].concat());
+    assert_eq!(fit["log_marginal"], score["log_marginal"]);
+}
+
+#[test]
+fn a_matrix_of_integers_says_what_is_wrong_with_a_fraction() {
+    let folder = Folder::new();
+    for (count, words) in [
+        ("2.5", "is not whole, but the banner says `integer`; write `real` there"),
+        ("25e-1", "is not whole, but the banner says `integer`; write `real` there"),
+        ("3.0", "is not written as a whole number; write 3"),
+        ("x.y", "is not a number"),
+        ("-1.5", "is negative"),
+    ] {
+        folder.write("m.mtx", format!("%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 {count}\n"));
+        let args = ["score", "--model", "k[2] -> row column", "--data", "m.mtx", "--method", "vb"];
+        let (code, message) = folder.fails(&args);
+        assert!(code == 2 && message.contains(words) && message.contains("line 3"), "{count}: {message}");
     }
 }
 

@@ -125,8 +125,8 @@ impl Counts {
         Counts::new(labels, &columns, &vec![1; tokens.len()], Vec::new()).expect("no more tokens than fit into memory")
     }
 
-    /// The same with all counts in another unit.
-    pub fn in_unit(self, unit: Unit) -> Self {
+    /// These counts, taken as numbers of another unit.
+    pub(crate) fn counted_in(self, unit: Unit) -> Self {
         Counts { unit, ..self }
     }
 

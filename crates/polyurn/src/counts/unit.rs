@@ -1,5 +1,7 @@
 //! What counts are counted in.
 
+use crate::math::Double;
+
 /// Decimal places at most; further ones are rounded.
 pub const MOST_DECIMALS: u8 = 9;
 
@@ -28,6 +30,11 @@ impl Unit {
     /// How many of it make a token.
     pub fn per_token(self) -> u64 {
         10u64.pow(u32::from(self.decimals))
+    }
+
+    /// How many tokens a number of it is, with 32 digits.
+    pub(crate) fn exact_tokens(self, n: u64) -> Double {
+        Double::from(n) / Double::from(self.per_token())
     }
 
     /// How many tokens a number of it is.

@@ -2,6 +2,7 @@
 
 use crate::control::Control;
 use crate::error::{Error, Result, Stop};
+use crate::warning::Warning;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
@@ -23,6 +24,17 @@ pub struct Replicates<R> {
     pub numbers: Vec<u64>,
     /// True when the time limit stopped the others.
     pub is_cut: bool,
+    /// Finished runs beyond those that were asked for: the checkpoint has them, and is worth keeping.
+    pub n_beyond: u64,
+}
+
+impl<R> Replicates<R> {
+    /// What a user should know who asked for `n` runs.
+    pub fn warnings(&self, n: u64) -> Vec<Warning> {
+        let time_up = self.is_cut.then(|| Warning::TimeUp { finished: self.finished.len() as u64, asked: n });
+        let kept = (self.n_beyond > 0).then_some(Warning::RunsKept { runs: self.n_beyond });
+        time_up.into_iter().chain(kept).collect()
+    }
 }
 
 /// Which of several pilots this is, so that their progress is one.
@@ -121,8 +133,8 @@ where
         Stage::Main { .. } => control.load_checkpoint()?,
         Stage::Pilot { .. } => None,
     };
-    let mut done: Vec<(u64, R)> = match saved {
-        None => Vec::new(),
+    let (mut done, beyond): (Vec<(u64, R)>, Vec<(u64, R)>) = match saved {
+        None => (Vec::new(), Vec::new()),
         Some(bytes) => {
             let saved: Saved<R> = postcard::from_bytes(&bytes).map_err(|_| {
                 control.refuse_checkpoint(
@@ -134,9 +146,13 @@ where
                     "it belongs to other data, another model or other settings; remove the file to start anew, or repeat the command that wrote it",
                 ));
             }
-            // Of a job with more runs.
-            saved.runs.into_iter().filter(|(replicate, _)| *replicate < n).collect()
+            // The others are of a job with more runs.
+            saved.runs.into_iter().partition(|(replicate, _)| *replicate < n)
         }
+    };
+    let to_bytes = |runs: Vec<(u64, R)>| {
+        let runs = runs.into_iter().chain(beyond.iter().cloned()).collect();
+        postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs }).expect("plain data")
     };
     let missing: Vec<u64> = (0..n).filter(|ix| !done.iter().any(|(done, _)| done == ix)).collect();
     let stop = AtomicBool::new(false);
@@ -176,7 +192,7 @@ where
             let all = || {
                 let mut runs = done.clone();
                 runs.extend(fresh.lock().expect("no thread panics while holding it").iter().cloned());
-                postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs }).expect("plain data")
+                to_bytes(runs)
             };
             if outcome.is_ok() {
                 outcome = control.tick(stage.name(), stage.progress(share));
@@ -204,20 +220,17 @@ where
     done.extend(fresh.into_inner().expect("no thread panics while holding it"));
     done.sort_by_key(|(replicate, _)| *replicate);
     let is_cut = (done.len() as u64) < n;
+    if is_main && (is_cut && outcome.is_err() || !beyond.is_empty()) {
+        control.checkpoint_now(|| to_bytes(done.clone()))?;
+    }
     if let Err(error) = outcome {
-        if is_cut && is_main {
-            control.checkpoint_now(|| {
-                postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs: done.clone() })
-                    .expect("plain data")
-            })?;
-        }
         let can_answer = matches!(error, Error::Stopped(Stop::Deadline)) && !done.is_empty();
         if !can_answer && (is_cut || !matches!(error, Error::Stopped(_))) {
             return Err(error);
         }
     }
     let (numbers, finished) = done.into_iter().unzip();
-    Ok(Replicates { finished, numbers, is_cut })
+    Ok(Replicates { finished, numbers, is_cut, n_beyond: beyond.len() as u64 })
 }
 
 /// Threads of a job; also one alone has a pool, or what it shares out would go to all threads of the machine.

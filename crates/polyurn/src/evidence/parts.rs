@@ -4,7 +4,7 @@ use crate::counts::Counts;
 use crate::engine::Problem;
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
-use crate::math::{Double, LnProduct, Risings, ln_factorial, special};
+use crate::math::{Double, LnProduct, Risings, ln_factorial};
 use hashbrown::HashMap;
 
 /// The evidence of one model, in natural logs.
@@ -23,7 +23,8 @@ pub struct Evidence {
 /// ln T! less the sum of ln n! over distinct records.
 pub fn ln_arrangements(counts: &Counts) -> Double {
     if !counts.unit.is_token() {
-        return Double::from(special::ln_rising_real(1.0, counts.total())) - ln_factorials(counts);
+        let total = counts.unit.exact_tokens(counts.n_tokens);
+        return Double::ln_rising(1.0, 0.0, total) - ln_factorials(counts);
     }
     ln_factorial(counts.n_tokens) - ln_factorials(counts)
 }
@@ -32,7 +33,7 @@ pub fn ln_arrangements(counts: &Counts) -> Double {
 pub(crate) fn ln_factorials(counts: &Counts) -> Double {
     if !counts.unit.is_token() {
         let all = counts.blocks.iter().flat_map(|block| &block.counts);
-        let ln = |&count: &u64| Double::from(special::ln_rising_real(1.0, counts.tokens(count)));
+        let ln = |&count: &u64| Double::ln_rising(1.0, 0.0, counts.unit.exact_tokens(count));
         return all.map(ln).fold(Double::ZERO, |sum, ln| sum + ln);
     }
     let mut factorials = Risings::default();
@@ -56,7 +57,7 @@ pub fn evidence(problem: &Problem<'_>, ln_p_sequence: Double) -> Result<Evidence
     let ln_p_total = if counts.unit.is_token() {
         total.ln_p_total(counts.n_tokens)
     } else {
-        Double::from(total.ln_p_total_of(counts.total()))
+        total.ln_p_total_of(counts.unit.exact_tokens(counts.n_tokens))
     };
     let ln_arrangements = ln_arrangements(problem.counts);
     let log_marginal = ln_p_total + ln_arrangements + ln_p_sequence;

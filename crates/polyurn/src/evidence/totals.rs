@@ -9,7 +9,6 @@ use crate::engine::smc::{Estimate, RunResult, Smc, log_mean_exp};
 use crate::error::{Error, Result};
 use crate::math::{Double, ln_factorial, log_sum_exp};
 use crate::prior::GammaTotal;
-use crate::warning::Warning;
 use serde::Serialize;
 
 /// The joint probability of the seen cells and one total.
@@ -102,10 +101,7 @@ pub fn estimated_totals(
     // Ancestors tell the error of the seen tokens' estimate, not that of a sum over totals.
     let runs = runs.map(|((run, _), &ln_p_sequence)| RunResult { ln_p_sequence, variance: f64::NAN, ..run }).collect();
     let mut estimate = Estimate::combine(runs, smc.particles, false);
-    if found.is_cut {
-        let finished = estimate.runs.len() as u64;
-        estimate.warnings.push(Warning::TimeUp { finished, asked: smc.runs });
-    }
+    estimate.warnings.extend(found.warnings);
     Ok(EstimatedTotals { totals: list.entries(&means), run_log_marginals, estimate })
 }
 

@@ -90,7 +90,7 @@ pub fn bind(source: &ModelSource, dataset: &Dataset, options: BindOptions<'_>) -
     } else {
         Counts::new(coding.labels, &columns, &dataset.counts, unknown)?
     };
-    Ok(Binding { model, counts: counts.in_unit(dataset.unit), warnings })
+    Ok(Binding { model, counts: counts.counted_in(dataset.unit), warnings })
 }
 
 /// A seen node given by hand: its name, and its size where the model does not say.

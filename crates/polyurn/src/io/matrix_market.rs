@@ -250,12 +250,15 @@ impl<S: RowSink> Reader<'_, '_, S> {
 
     fn count(&self, text: &str, style: CountStyle) -> Result<RowCount> {
         let style = if style == CountStyle::Real { style.or_fraction(self.sink) } else { style };
-        if style == CountStyle::Integer && self.sink.takes_fractions() && text.contains('.') {
-            let message =
-                format!("count {} is not whole, but the banner says `integer`; write `real` there", shown(text));
-            return Err(self.lines.error(Some("count"), message));
-        }
-        parse_count(text, style).map_err(|message| self.lines.error(Some("count"), message))
+        parse_count(text, style).map_err(|message| {
+            let is_fraction = || matches!(parse_count(text, CountStyle::Fraction), Ok(RowCount::Fraction(..)));
+            let message = if self.sink.takes_fractions() && is_fraction() {
+                format!("count {} is not whole, but the banner says `integer`; write `real` there", shown(text))
+            } else {
+                message
+            };
+            self.lines.error(Some("count"), message)
+        })
     }
 
     fn push(&mut self, row: u32, column: u32, count: RowCount) -> Result<()> {

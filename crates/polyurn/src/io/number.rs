@@ -65,8 +65,9 @@ fn parse_unusual_count(text: &str, style: CountStyle) -> Result<RowCount, String
     let too_large = || format!("count {value} is beyond 18446744073709551615 (2^64 - 1); scale the counts down");
     let decimal = Decimal::parse(text);
     match decimal.whole() {
-        Whole::Fraction if style == CountStyle::Fraction => decimal.fraction().ok_or_else(|| {
-            format!("count {value} has more digits than 64 bits hold; round it to fewer decimal places")
+        Whole::Fraction if style == CountStyle::Fraction => decimal.fraction().ok_or_else(|| match decimal.floor() {
+            None => too_large(),
+            Some(_) => format!("count {value} has more digits than 64 bits hold; round it to fewer decimal places"),
         }),
         Whole::Fraction => Err(format!(
             "count {value} is not whole; evidence needs whole counts, so scale or round them first (--method vb and em take \
@@ -111,21 +112,24 @@ impl Decimal {
 
     fn whole(&self) -> Whole {
         let n_before = usize::try_from(self.n_before_point).unwrap_or(0);
-        let (before, after) = self.digits.split_at(n_before.min(self.digits.len()));
+        let after = &self.digits[n_before.min(self.digits.len())..];
         if after.iter().any(|&digit| digit != 0) {
             return Whole::Fraction;
         }
+        self.floor().map_or(Whole::TooLarge, Whole::Number)
+    }
+
+    /// What stands before the point, if it fits 64 bits.
+    fn floor(&self) -> Option<u64> {
+        let n_before = usize::try_from(self.n_before_point).unwrap_or(0);
+        let before = &self.digits[..n_before.min(self.digits.len())];
         if before.iter().all(|&digit| digit == 0) {
-            return Whole::Number(0);
+            return Some(0);
         }
         // Past the last digit there are zeros; twenty of them overflow anyway.
         let zeros = std::iter::repeat_n(0, (n_before - before.len()).min(20));
-        let number = before
-            .iter()
-            .copied()
-            .chain(zeros)
-            .try_fold(0u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit)));
-        number.map_or(Whole::TooLarge, Whole::Number)
+        let mut digits = before.iter().copied().chain(zeros);
+        digits.try_fold(0u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit)))
     }
 }
 
@@ -273,6 +277,7 @@ mod tests {
         }
         for (text, words) in [
             ("20000000000.123456789", "round it to fewer decimal places"),
+            ("99999999999999999999.5", "beyond 18446744073709551615"),
             ("-0.5", "is negative"),
             ("nan", "is not finite"),
             ("0.5x", "is not a number"),

@@ -125,6 +125,21 @@ impl Double {
         (1..=7).rev().fold(Double::ZERO, |sum, n| self * (Double::ONE / Double::from(f64::from(n)) - sum))
     }
 
+    /// ln Gamma(x + s) - ln Gamma(x) for x that may be so small that only its logarithm is known (see
+    /// [`super::special::ln_rising_tiny`]) and s >= 0 that need not be whole: with 32 digits where sixteen would be too few.
+    pub fn ln_rising(x: f64, ln_x_if_tiny: f64, s: Double) -> Self {
+        // Below, the last digit of sixteen is worth 1e-11. Beyond, two large logarithms would cancel.
+        const FROM: f64 = 1e4;
+        const UP_TO: f64 = 1e9;
+        if s.hi < FROM || !(super::TINY..=UP_TO).contains(&x) {
+            return Double::from(super::special::ln_rising_tiny(x, ln_x_if_tiny, s.value()));
+        }
+        let x = Double::from(x);
+        // Gamma(x) = Gamma(x + 1)/x.
+        let ln_gamma = if x.hi < 1.0 { (x + Double::ONE).ln_gamma() - x.ln() } else { x.ln_gamma() };
+        (x + s).ln_gamma() - ln_gamma
+    }
+
     /// ln Gamma(self) for self >= 1, by Stirling's series after shifting the argument beyond 40, where twelve terms
     /// leave an error below 1e-33. Terms from the fifth on are below 1e-17, so sixteen digits of them are enough.
     pub fn ln_gamma(self) -> Self {
@@ -257,6 +272,24 @@ mod tests {
         assert_close(Double::from(0.9999999_f64).ln(), -1.0000000494736474e-07, -5.529865283193222e-24);
         assert_close(Double::from(1.0000001_f64).ln(), 9.999999505838704e-08, 1.5249709528441489e-24);
         assert_close(Double::from(5e-310_f64).ln(), -712.19194091572, -5.4018597932991334e-14);
+    }
+
+    /// Steps of one are products, and at the border between sixteen digits and more there is no step.
+    #[test]
+    fn rising_factorials_of_real_numbers_have_all_digits_where_it_matters() {
+        for x in [1e-200, 1e-3, 0.4, 1.0, 17.5, 1e6] {
+            for s in [2e4 + 0.3, 1e9 + 0.25, 1e15 + 0.125] {
+                let s = Double::from(s);
+                let step = Double::ln_rising(x, x.ln(), s + Double::ONE) - Double::ln_rising(x, x.ln(), s);
+                let want = (Double::from(x) + s).ln();
+                // The two numbers are up to 3e16.
+                assert!((step - want).value().abs() < 1e-13, "{x} {s:?}: {step:?} {want:?}");
+            }
+            let (below, above) = (Double::from(9_999.999), Double::from(10_000.001));
+            let step = Double::ln_rising(x, x.ln(), above) - Double::ln_rising(x, x.ln(), below);
+            let want = 0.002 * super::super::special::digamma(x + 1e4);
+            assert!((step.value() - want).abs() < 1e-10, "{x}: {step:?} {want}");
+        }
     }
 
     #[test]

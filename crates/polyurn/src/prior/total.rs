@@ -1,7 +1,7 @@
 //! The intensity's Gamma prior and the probability of the total.
 
 use crate::error::{Error, Result};
-use crate::math::{Double, LnProduct, ln_factorial, special};
+use crate::math::{Double, LnProduct, ln_factorial};
 
 /// Gamma(shape, rate) prior of the intensity; the number of tokens is then negative binomial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,17 +27,20 @@ impl GammaTotal {
     }
 
     /// The same density for a number that need not be whole: factorials become Gamma functions.
-    pub fn ln_p_total_of(&self, n_tokens: f64) -> f64 {
-        special::ln_rising_real(self.shape, n_tokens)
-            - special::ln_rising_real(1.0, n_tokens)
-            - self.shape * self.rate.recip().ln_1p()
-            - n_tokens * self.rate.ln_1p()
+    pub fn ln_p_total_of(&self, n_tokens: Double) -> Double {
+        let rising = Double::ln_rising(self.shape, self.shape.ln(), n_tokens);
+        rising - Double::ln_rising(1.0, 0.0, n_tokens) + self.ln_powers(n_tokens)
     }
 
     /// ln Pr(there are n tokens), theory.md eq. (4); the paper's eq. for Pr(T = S+).
     pub fn ln_p_total(&self, n_tokens: u64) -> Double {
         let mut product = LnProduct::new();
         product.multiply_rising(self.shape, self.shape.ln(), n_tokens);
+        product.ln() - ln_factorial(n_tokens) + self.ln_powers(Double::from(n_tokens))
+    }
+
+    /// ln of b^a/(1 + b)^(a + n).
+    fn ln_powers(&self, n_tokens: Double) -> Double {
         // ln(1 + b) and ln(b/(1 + b)), each without cancellation: shape and total may be huge factors of them.
         let rate = Double::from(self.rate);
         let (ln_one_plus, ln_share) = if self.rate < 1.0 {
@@ -47,8 +50,7 @@ impl GammaTotal {
             let ln_share = -(Double::ONE / rate).ln_1p();
             (rate.ln() - ln_share, ln_share)
         };
-        product.ln() - ln_factorial(n_tokens) + Double::from(self.shape) * ln_share
-            - Double::from(n_tokens) * ln_one_plus
+        Double::from(self.shape) * ln_share - n_tokens * ln_one_plus
     }
 }
 
@@ -65,9 +67,11 @@ mod tests {
 
     #[test]
     fn whole_totals_may_be_given_as_real_numbers() {
-        for (shape, rate, n) in [(2.3, 0.4, 17u64), (1e-5, 1e-7, 300), (1e6, 20.0, 5), (0.7, 3.0, 0)] {
+        for (shape, rate, n) in
+            [(2.3, 0.4, 17u64), (1e-5, 1e-7, 300), (1e6, 20.0, 5), (0.7, 3.0, 0), (3.7, 1e-9, 40_000_000_000)]
+        {
             let total = GammaTotal::new(shape, rate).unwrap();
-            let (whole, real) = (total.ln_p_total(n).value(), total.ln_p_total_of(n as f64));
+            let (whole, real) = (total.ln_p_total(n).value(), total.ln_p_total_of(Double::from(n)).value());
             assert!((whole - real).abs() <= 1e-12 * whole.abs().max(1.0), "{shape} {rate} {n}: {whole} {real}");
         }
     }

@@ -134,3 +134,25 @@ fn a_climb_does_not_depend_on_what_tokens_are_counted_in() {
     assert!(2 * tiny.0 >= whole.0 && tiny.0 <= 2 * whole.0, "{whole:?} {tiny:?}");
     assert_relative("likelihood a token", tiny.1, whole.1, 1e-5);
 }
+
+/// Numbers of nats that are far beyond sixteen digits: half a token more changes the evidence by what calculus says.
+#[test]
+fn one_fraction_among_huge_counts_costs_no_digits() {
+    let text = |last: &str| format!("i,j,count\na,x,1000000000000000\na,y,3000000000000000\nb,x,7\nb,y,{last}\n");
+    let at = |last: &str| with_problem(&bound_to("i -> j", &text(last)), &settings(1.0), bound_of);
+    // The same three times: whole, and with fractions of which the middle one is whole by value.
+    let (whole, same) = (at("5"), at("5.000000000"));
+    assert_eq!(whole, same);
+    let (less, more) = (at("4.75"), at("5.25"));
+    // ln Gamma is so nearly quadratic here that the mean of both sides is the middle, but for a thousandth.
+    let middle = 0.5 * (less.log_marginal + more.log_marginal);
+    assert!((middle - whole.log_marginal).abs() < 0.02, "{} {middle}", whole.log_marginal);
+}
+
+#[test]
+fn a_fraction_in_a_row_that_cannot_occur_has_no_bound() {
+    let tables = [("i".to_owned(), vec![vec![1.0, 0.0]]), ("j".to_owned(), vec![vec![1.0, 1.0], vec![0.0, 0.0]])];
+    let prior = crate::support::tables(tables.into_iter().collect());
+    let found = with_problem(&bound_to("i[2] -> j[2]", "i,j,count\na,x,2\na,y,1\nb,x,0.5\n"), &prior, bound_of);
+    assert_eq!(found.log_marginal, f64::NEG_INFINITY);
+}

@@ -8,7 +8,7 @@ use polyurn::Seed;
 use polyurn::control::Control;
 use polyurn::engine::Problem;
 use polyurn::engine::exact::{Exact, TotalsRange};
-use polyurn::engine::sweeps::{BestAllocation, Climb, Em, Given, Mode, StartTables, Vb, VbFit, kl_divergence};
+use polyurn::engine::sweeps::{BestAllocation, Climb, Em, Free, Given, Mode, StartTables, Vb, VbFit, kl_divergence};
 use polyurn::evidence::{evidence, totals};
 use polyurn::math::log_sum_exp;
 use polyurn::prior::PriorSettings;
@@ -250,6 +250,26 @@ fn a_perfect_fit_of_huge_counts_has_no_divergence() {
             Em { climb: climb(1, 2), ..Default::default() }.fit(problem, Seed(1), &mut Control::default()).unwrap();
         assert_eq!(kl_divergence(problem.counts, fit.ln_likelihood, fit.intensity), Some(0.0));
     });
+}
+
+/// A row without pseudo-counts: its own and its cells' parts of the bound are both infinite.
+#[test]
+fn data_in_a_row_that_cannot_occur_have_no_bound() {
+    let prior = || {
+        tables(BTreeMap::from([("i".into(), vec![vec![1.0, 0.0]]), ("j".into(), vec![vec![1.0, 1.0], vec![0.0, 0.0]])]))
+    };
+    // The second has a missing value, so that both tables are stored.
+    for text in ["i,j,count\na,x,1\nb,x,2\na,y,3\n", "i,j,count\na,x,1\na,y,1\nb,x,1\n,x,2\n"] {
+        let binding = bound("i[2] -> j[2]", &csv(text));
+        with_problem(&binding, &prior(), |problem| {
+            let free = Free { a: false, tables: vec![binding.model.node(binding.model.find("j").unwrap()).table] };
+            for free in [Free::default(), free] {
+                let found = fit(problem, &Vb { climb: climb(2, 9), free, ..Default::default() });
+                assert_eq!(found.bound.value(), f64::NEG_INFINITY, "{text}");
+                assert_eq!(found.climbs.trace.last(), Some(&f64::NEG_INFINITY), "{text}");
+            }
+        });
+    }
 }
 
 #[test]

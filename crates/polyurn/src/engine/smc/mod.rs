@@ -166,11 +166,9 @@ impl Prepared<'_, '_> {
         let done = replicates(n_runs, Stage::Main { name: "smc", fingerprint }, self.team, control, |turn, tick| {
             with_word!(self.one_run(seed, turn, tick))
         })?;
-        let n_finished = done.finished.len() as u64;
+        let warnings = done.warnings(n_runs);
         let mut estimate = Estimate::combine(done.finished, smc.particles, is_certain);
-        if done.is_cut {
-            estimate.warnings.push(Warning::TimeUp { finished: n_finished, asked: n_runs });
-        }
+        estimate.warnings.extend(warnings);
         Ok(estimate)
     }
 
@@ -224,12 +222,10 @@ impl Prepared<'_, '_> {
                 "the data cannot occur under this model and prior, so there is no posterior".into(),
             ));
         }
-        let n_finished = done.finished.len() as u64;
+        let warnings = done.warnings(n_runs);
         let mut posterior =
             SmcPosterior::combine(self.problem, self.layout, &sheet, done.finished, self.smc.particles)?;
-        if done.is_cut {
-            posterior.estimate.warnings.push(Warning::TimeUp { finished: n_finished, asked: n_runs });
-        }
+        posterior.estimate.warnings.extend(warnings);
         Ok(posterior)
     }
 
@@ -263,7 +259,7 @@ impl Prepared<'_, '_> {
         let done = replicates(self.smc.runs, stage, self.team, control, |turn, tick| {
             with_word!(self.one_unknown_run(wants_more(), seed, turn, tick))
         })?;
-        Ok(UnknownRuns { runs: done.finished, is_cut: done.is_cut })
+        Ok(UnknownRuns { warnings: done.warnings(self.smc.runs), runs: done.finished })
     }
 
     fn one_unknown_run<W: Word>(
@@ -323,8 +319,8 @@ impl Prepared<'_, '_> {
 pub struct UnknownRuns {
     /// Each run, and ln p(seen sequence, then m tokens in unknown cells) for every m.
     pub runs: Vec<(RunResult, Vec<f64>)>,
-    /// True when the time limit stopped the others.
-    pub is_cut: bool,
+    /// What a user should know.
+    pub warnings: Vec<Warning>,
 }
 
 #[cfg(test)]

@@ -135,14 +135,23 @@ pub fn cross(counts: &[f64], weights: &[f64], logs: Option<&[f64]>, isa: Isa) ->
 pub fn ln_constants(layout: &Layout, scales: &[f64], counts: CellCounts<'_>, isa: Isa) -> Double {
     let mut total = Double::ZERO;
     for (table, &scale) in layout.tables.iter().zip(scales) {
-        total = total + ln_rising(&table.pseudo, scale, &counts.cells[table.cells()], isa);
-        total = total - ln_rising(&table.row_pseudo, scale, &counts.rows[table.rows()], isa);
+        total = total + ln_rising_of(table, scale, counts, isa);
     }
     total
 }
 
+/// The same for one table.
+pub fn ln_rising_of(table: &CellTable, scale: f64, counts: CellCounts<'_>, isa: Isa) -> Double {
+    let cells = ln_rising(&table.pseudo, scale, &counts.cells[table.cells()], isa);
+    if cells.value() == f64::NEG_INFINITY {
+        // A row without pseudo-counts has only cells without: they already make the product zero.
+        return cells;
+    }
+    cells - ln_rising(&table.row_pseudo, scale, &counts.rows[table.rows()], isa)
+}
+
 /// The sum of ln Gamma(alpha + s) - ln Gamma(alpha), alpha being pseudo-counts times a scale.
-pub fn ln_rising(pseudo: &Pseudo, scale: f64, counts: &[f64], isa: Isa) -> Double {
+fn ln_rising(pseudo: &Pseudo, scale: f64, counts: &[f64], isa: Isa) -> Double {
     let parts: Vec<f64> = counts
         .par_chunks(CELLS_AT_ONCE)
         .enumerate()

@@ -10,7 +10,7 @@ use crate::engine::Problem;
 use crate::engine::kind::Kind;
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex, TableIndex};
-use crate::math::{Double, LnProduct, special};
+use crate::math::{Double, LnProduct};
 use crate::plan::{Bucket, Elimination, Pattern, Plan};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -329,7 +329,11 @@ impl Layout {
                 kind.multiply_closed_form(pseudo, count, &mut product);
                 continue;
             }
-            let ln = Double::from(special::ln_rising_tiny(pseudo.value, pseudo.ln_if_tiny, self.unit.tokens(count)));
+            // As there: a row of zeros has only cells of zeros.
+            if kind == Kind::Row && pseudo.is_zero() {
+                continue;
+            }
+            let ln = Double::ln_rising(pseudo.value, pseudo.ln_if_tiny, self.unit.exact_tokens(count));
             sum = if kind == Kind::Cell { sum + ln } else { sum - ln };
         }
         product.ln() + sum

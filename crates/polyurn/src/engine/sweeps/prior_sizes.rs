@@ -2,10 +2,11 @@
 //!
 //! Pseudo-counts of a table are a shape times a size, and a group of tables may share a size: those that follow `a` do, with
 //! the Gamma shape of the total. Given expected counts, the bound depends on a size through ratios of Gamma functions alone,
-//! and in the logarithm of the size it is smooth. A sweep takes one step of Newton's method; where that does not lead
-//! upwards, it takes the fixed point of a lower bound of these ratios, which always does.
+//! and in the logarithm of the size it is smooth. A sweep takes one step of Newton's method, or where that does not lead
+//! upwards, to where what pulls the size up and what pulls it down would be equal if they grew as powers of it. A step that
+//! would lower the bound is not taken.
 
-use super::dirichlet::{CellCounts, Slopes, ln_rising, slopes};
+use super::dirichlet::{CellCounts, Slopes, ln_rising_of, slopes};
 use super::layout::Layout;
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
@@ -21,6 +22,9 @@ const LARGEST_FACTOR: f64 = 1e8;
 
 /// The logarithm of a size changes by no more than this in one sweep.
 const LARGEST_STEP: f64 = 2.0;
+
+/// Sizes stand still when none of their logarithms changes by more than this in a sweep.
+const STILL: f64 = 1e-3;
 
 /// What of the prior is set where the bound is largest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -64,6 +68,8 @@ struct Group {
     /// Pseudo-counts and counts of what is wholly seen: cells, and rows.
     certain_cells: Vec<(PseudoCount, f64)>,
     certain_rows: Vec<(PseudoCount, f64)>,
+    /// What these add to ln p(sequence) as they are given.
+    certain_as_given: f64,
     total: Option<Total>,
 }
 
@@ -112,7 +118,7 @@ impl PriorSizes {
     /// For a problem.
     ///
     /// # Errors
-    /// When nothing follows `a` though it is free, or a table is named twice.
+    /// When no table follows `a` though it is free, or a table is named twice.
     pub fn new(problem: &Problem<'_>, layout: &Layout, free: &Free) -> Result<Self> {
         let mut groups: Vec<Vec<TableIndex>> = free.tables.iter().map(|&table| vec![table]).collect();
         if let Some(twice) = (1..free.tables.len()).find(|&ix| free.tables[..ix].contains(&free.tables[ix])) {
@@ -123,8 +129,9 @@ impl PriorSizes {
             let all = (0..problem.model.tables().len() as u32).map(TableIndex);
             let follows = |table: &TableIndex| problem.prior.follows_a(*table) && !free.tables.contains(table);
             let tables: Vec<TableIndex> = all.filter(follows).collect();
-            if tables.is_empty() && !problem.prior.shape_follows_a() {
-                let message = "nothing of the prior follows `a`, so there is nothing to maximise over";
+            // The total alone tells nothing: the default rate follows the shape, and then the largest is the best.
+            if tables.is_empty() {
+                let message = "no table's pseudo-counts follow `a`, so there is no `a` to maximise over; name nodes";
                 return Err(Error::Setting(message.into()));
             }
             groups.push(tables);
@@ -148,7 +155,9 @@ impl PriorSizes {
                 rate: problem.prior.rate(),
                 n_seen: problem.counts.total(),
             });
-            Group { stored, tables, certain_cells, certain_rows, total }
+            let mut group = Group { stored, tables, certain_cells, certain_rows, certain_as_given: 0.0, total };
+            group.certain_as_given = group.certain(1.0);
+            group
         };
         Ok(PriorSizes { groups: groups.into_iter().enumerate().map(make).collect(), has_a: free.a })
     }
@@ -177,8 +186,10 @@ impl PriorSizes {
     /// wholly seen, and for the total.
     pub fn ln_beside(&self, factors: &[f64], n_unknown: f64) -> Beside {
         let mut beside = Beside { certain: 0.0, total: 0.0 };
-        for (group, &factor) in self.groups.iter().zip(factors) {
-            beside.certain += group.certain(factor) - group.certain(1.0);
+        // Nothing is added to what is impossible.
+        let is_moved = |&(group, factor): &(&Group, &f64)| *factor != 1.0 && group.certain_as_given.is_finite();
+        for (group, &factor) in self.groups.iter().zip(factors).filter(is_moved) {
+            beside.certain += group.certain(factor) - group.certain_as_given;
             beside.total += group.total(factor, n_unknown) - group.total(1.0, n_unknown);
         }
         beside
@@ -200,9 +211,16 @@ impl PriorSizes {
                 (*factor * step.exp()).clamp(1.0 / LARGEST_FACTOR, LARGEST_FACTOR)
             };
             let value = |factor: f64| group.value(layout, found, isa, factor);
-            let (bold, now) = (at(newton), value(*factor));
-            *factor = if value(bold) >= now { bold } else { at(safe) };
+            let now = value(*factor);
+            if let Some(better) = [at(newton), at(safe)].into_iter().find(|&other| value(other) >= now) {
+                *factor = better;
+            }
         }
+    }
+
+    /// Whether sizes went from one list to the other without moving much.
+    pub fn stand_still(before: &[f64], after: &[f64]) -> bool {
+        before.iter().zip(after).all(|(before, after)| (after / before).ln().abs() <= STILL)
     }
 
     /// The prior with these sizes.
@@ -254,7 +272,9 @@ impl Group {
             let pseudo = pseudo.times(factor);
             special::ln_rising_tiny(pseudo.value, pseudo.ln_if_tiny, *count)
         };
-        self.certain_cells.iter().map(ln).sum::<f64>() - self.certain_rows.iter().map(ln).sum::<f64>()
+        let cells: f64 = self.certain_cells.iter().map(ln).sum();
+        // As for stored tables: rows without pseudo-counts have cells without.
+        if cells == f64::NEG_INFINITY { cells } else { cells - self.certain_rows.iter().map(ln).sum::<f64>() }
     }
 
     fn total(&self, factor: f64, n_unknown: f64) -> f64 {
@@ -264,8 +284,7 @@ impl Group {
     fn value(&self, layout: &Layout, found: Found<'_>, isa: Isa, factor: f64) -> f64 {
         let mut sum = Double::from(self.certain(factor)) + Double::from(self.total(factor, found.n_unknown));
         for table in self.stored.iter().map(|&ix| &layout.tables[ix]) {
-            sum = sum + ln_rising(&table.pseudo, factor, &found.counts.cells[table.cells()], isa);
-            sum = sum - ln_rising(&table.row_pseudo, factor, &found.counts.rows[table.rows()], isa);
+            sum = sum + ln_rising_of(table, factor, found.counts, isa);
         }
         sum.value()
     }

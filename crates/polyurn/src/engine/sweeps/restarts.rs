@@ -24,7 +24,8 @@ pub struct Climb {
     pub restarts: u64,
     /// Sweeps of each start at most.
     pub max_iter: u64,
-    /// A climb ends when a sweep changes the objective by no more than this share of it. Zero never stops early.
+    /// A climb ends when a sweep changes the objective by no more than this share of it, or of its distance from that of
+    /// tables that fit the data perfectly, if that is less. Zero never stops early.
     pub tol: f64,
     /// Threads, over starts or over records.
     pub threads: usize,
@@ -95,9 +96,10 @@ impl Climbed {
 /// All starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Climbs {
-    /// The best start's number, from 0.
-    pub best: u64,
-    /// The objective that each start reached.
+    /// Which of the objectives is the best start's.
+    pub best: usize,
+    /// The objective that each start reached, in the order of the starts; those that a time limit left without one are not
+    /// listed.
     pub objectives: Vec<f64>,
     /// The objective after each sweep of the best start.
     pub trace: Vec<f64>,
@@ -158,31 +160,27 @@ impl Climb {
             stopped.lock().expect("no thread panics while holding it").push((turn.replicate, climbed));
             Err(Error::Stopped(Stop::Cancelled))
         });
-        let mut stopped = stopped.into_inner().expect("no thread panics while holding it");
-        stopped.sort_by_key(|(restart, _)| *restart);
-        let (mut finished, is_cut) = match found {
-            Ok(Replicates { finished, numbers, is_cut }) => {
-                (numbers.into_iter().zip(finished).collect::<Vec<_>>(), is_cut)
+        let stopped = stopped.into_inner().expect("no thread panics while holding it");
+        let found = match found {
+            Err(Error::Stopped(Stop::Deadline)) if !stopped.is_empty() => {
+                Replicates { finished: Vec::new(), numbers: Vec::new(), is_cut: true, n_beyond: 0 }
             }
-            Err(Error::Stopped(Stop::Deadline)) if !stopped.is_empty() => (Vec::new(), true),
-            Err(error) => return Err(error),
+            other => other?,
         };
-        let n_finished = finished.len();
-        finished.extend(stopped);
-        let (numbers, finished): (Vec<u64>, Vec<Climbed>) = finished.into_iter().unzip();
+        let mut warnings = found.warnings(self.restarts);
+        let mut finished: Vec<(u64, Climbed)> = found.numbers.into_iter().zip(found.finished).chain(stopped).collect();
+        finished.sort_by_key(|(restart, _)| *restart);
+        let finished: Vec<Climbed> = finished.into_iter().map(|(_, climbed)| climbed).collect();
         let objectives: Vec<f64> = finished.iter().map(Climbed::objective).collect();
         // The first of equals, whatever the order in which they ended.
         let best = (0..finished.len()).rev().max_by(|&x, &y| objectives[x].total_cmp(&objectives[y]));
         let best = best.ok_or(Error::Stopped(Stop::Deadline))?;
-        let mut warnings = Vec::new();
-        if is_cut {
-            warnings.push(Warning::TimeUp { finished: n_finished as u64, asked: self.restarts });
-        }
         if finished[best].end == End::UsedUp {
             warnings.push(Warning::NotConverged { sweeps: finished[best].trace.len() as u64 });
         }
         // Starts that were stopped have not ended anywhere.
-        let ended = &objectives[..n_finished];
+        let ended = finished.iter().filter(|climbed| climbed.end != End::Stopped).map(Climbed::objective);
+        let ended: Vec<f64> = ended.collect();
         let spread = ended.iter().copied().fold(f64::NEG_INFINITY, f64::max)
             - ended.iter().copied().fold(f64::INFINITY, f64::min);
         if spread > 1.0 {
@@ -190,12 +188,12 @@ impl Climb {
             warnings.push(Warning::StartsDisagree {
                 spread: format!("{spread:.1}"),
                 n_best: n_best as u64,
-                starts: n_finished as u64,
+                starts: ended.len() as u64,
             });
         }
         let Climbed { trace, end, state } = finished.into_iter().nth(best).expect("the best is one of them");
         let converged = end == End::StoodStill;
-        Ok((Climbs { best: numbers[best], objectives, trace, converged, warnings }, state))
+        Ok((Climbs { best, objectives, trace, converged, warnings }, state))
     }
 
     /// Tells problems and settings apart, so that a checkpoint is not taken up by another one. `settings` are those of the

@@ -119,6 +119,11 @@ impl<'l> Ascent<'l> {
         }
     }
 
+    /// Whether free sizes of the prior moved little in the last sweep.
+    fn sizes_stand_still(&self) -> bool {
+        PriorSizes::stand_still(&self.factors_of_bound, &self.factors)
+    }
+
     /// One sweep; the bound on ln p(sequence), or with unknown cells on ln p(data), and what free sizes of the prior have
     /// added to ln p(total). Sizes that are held stay as they are.
     pub fn sweep(&mut self, is_held: bool) -> (Double, f64) {
@@ -250,28 +255,41 @@ impl Vb {
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
         let (mut climbs, mut counts) = climb.climb_from_all("vb", fingerprint, control, |restart, tick| {
             let mut ascent = ascent(restart);
-            let (mut bound, mut to_total) = (Double::from(f64::NEG_INFINITY), 0.0);
-            let mut sweep = |is_held: bool| {
-                (bound, to_total) = ascent.sweep(is_held);
-                Ok(bound.value() + to_total)
-            };
-            let mut trace = Vec::new();
+            let mut bound = Double::from(f64::NEG_INFINITY);
+            let mut trace: Vec<f64> = Vec::new();
             let mut end = End::UsedUp;
-            if !self.free.is_nothing() {
-                let first = Climb { max_iter: climb.max_iter / 2, tol: climb.tol.max(SETTLED), ..climb.clone() };
-                (trace, end) = first.climb(yardstick, || sweep(true), tick)?;
-            }
-            if end != End::Stopped {
-                let rest = Climb { max_iter: climb.max_iter - trace.len() as u64, ..climb.clone() };
-                end = match rest.climb(yardstick, || sweep(false), tick) {
-                    Ok((own, end)) => {
-                        trace.extend(own);
-                        end
-                    }
-                    // Every state is an answer.
-                    Err(Error::Stopped(_)) if !trace.is_empty() => End::Stopped,
-                    Err(error) => return Err(error),
+            // Sizes of the prior are held at first; later a climb is over when they stand still too.
+            let mut is_held = !self.free.is_nothing();
+            while (trace.len() as u64) < climb.max_iter {
+                let n_left = climb.max_iter - trace.len() as u64;
+                let part = if is_held {
+                    Climb { max_iter: n_left.div_ceil(2), tol: climb.tol.max(SETTLED), ..climb.clone() }
+                } else {
+                    Climb { max_iter: n_left, ..climb.clone() }
                 };
+                let sweep = || {
+                    let to_total;
+                    (bound, to_total) = ascent.sweep(is_held);
+                    Ok(bound.value() + to_total)
+                };
+                let n_done = trace.len() as f64;
+                let tick_part = |share: f64| tick((n_done + share * part.max_iter as f64) / climb.max_iter as f64);
+                let own;
+                (own, end) = match part.climb(yardstick, sweep, &tick_part) {
+                    // Every state is an answer.
+                    Err(Error::Stopped(_)) if !trace.is_empty() => (Vec::new(), End::Stopped),
+                    other => other?,
+                };
+                trace.extend(own);
+                let is_impossible = trace.last() == Some(&f64::NEG_INFINITY);
+                if is_impossible {
+                    bound = Double::from(f64::NEG_INFINITY);
+                }
+                let is_over = end == End::Stopped || is_impossible || (!is_held && ascent.sizes_stand_still());
+                if is_over {
+                    break;
+                }
+                is_held = false;
             }
             let mut state = ascent.counts.into_list();
             state.extend(ascent.factors_of_bound);
