@@ -4,7 +4,7 @@ use crate::args::{AValues, PriorArgs, ReadingArgs, TiedArg};
 use crate::grid::Point;
 use crate::output::Failure;
 use polyurn::counts::Dataset;
-use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind};
+use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind_owned};
 use polyurn::io::{Format, ModelFormat, ReadOptions, read, read_model_file, read_prior_file};
 use polyurn::prior::{PriorSettings, TiedPrior};
 use std::path::Path;
@@ -107,7 +107,7 @@ pub fn load_bound(
     fractions: bool,
 ) -> Result<Binding, Failure> {
     let dataset = read(path, &ReadOptions { format: reading.format, fractions })?;
-    Ok(bind(source, &dataset, BindOptions { columns: reading.columns.as_deref() })?)
+    Ok(bind_owned(source, dataset, BindOptions { columns: reading.columns.as_deref() })?)
 }
 
 /// `doc[50],word[200]` or `doc,word`.

@@ -162,7 +162,7 @@ impl DatasetBuilder {
             counts: self.counts,
             unit: self.unit,
             unknown,
-            unknown_lines: self.unknown.lines,
+            unknown_lines: self.unknown.lines.to_vec(),
             warnings: self.warnings,
         }
     }
@@ -226,11 +226,11 @@ impl DatasetBuilder {
     }
 
     fn add_tokens(&mut self, line: u64, n_tokens: u64) -> Result<bool> {
-        let tag = self.rows.tag(&self.codes);
+        let hash = self.rows.hash(&self.codes);
         if !self.unknown.is_empty()
             && let Some(cell) = self.unknown.find(&self.codes)
         {
-            let earlier = self.unknown.lines[cell as usize];
+            let earlier = self.unknown.lines.at(cell as usize);
             return Err(self.fault(
                 line,
                 None,
@@ -251,12 +251,12 @@ impl DatasetBuilder {
                 return Err(self.fault(line, None, message));
             }
         }
-        if let Some(row) = self.rows.find_tagged(tag, &self.codes) {
+        if let Some(row) = self.rows.find_hashed(hash, &self.codes) {
             // No overflow: a count is never more than the total.
             self.counts[row as usize] += n_tokens;
             return Ok(false);
         }
-        if !self.rows.insert(tag, &self.codes, line) {
+        if !self.rows.insert(hash, &self.codes, line) {
             return Err(self.fault(line, None, format!("more than {MAX_CODES} distinct rows; split the file")));
         }
         self.counts.push(n_tokens);
@@ -269,7 +269,7 @@ impl DatasetBuilder {
             return Err(self.fault(line, Some(ix), message));
         }
         if let Some(row) = self.rows.find(&self.codes) {
-            let (count, earlier) = (self.counts[row as usize], self.rows.lines[row as usize]);
+            let (count, earlier) = (self.counts[row as usize], self.rows.lines.at(row as usize));
             let count = RowCount::of(count, self.unit);
             return Err(self.fault(
                 line,
@@ -278,13 +278,13 @@ impl DatasetBuilder {
             ));
         }
         if let Some(cell) = self.unknown.find(&self.codes) {
-            let earlier = self.unknown.lines[cell as usize];
+            let earlier = self.unknown.lines.at(cell as usize);
             let message =
                 format!("this unknown cell (count `?`) stands on line {earlier} already; keep one of the two");
             return Err(self.fault(line, None, message));
         }
-        let tag = self.unknown.tag(&self.codes);
-        if self.unknown.insert(tag, &self.codes, line) {
+        let hash = self.unknown.hash(&self.codes);
+        if self.unknown.insert(hash, &self.codes, line) {
             return Ok(());
         }
         Err(self.fault(line, None, format!("more than {MAX_CODES} unknown cells; split the file")))

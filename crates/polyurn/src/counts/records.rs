@@ -1,12 +1,12 @@
 //! Records bound to the nodes of a model, grouped by the pattern of seen nodes.
 
 use super::dataset::MISSING;
+use super::intern::hash_of;
 use super::labels::Labels;
 use super::unit::Unit;
 use crate::error::{Error, Result};
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
-use std::hash::{BuildHasher, Hash, Hasher};
 
 /// All distinct records in which the same nodes are seen. Columnar: `values[s][r]` is the value of node `seen[s]` in
 /// record `r`.
@@ -93,12 +93,12 @@ impl Counts {
     pub fn of_distinct_rows(
         labels: Vec<Labels>,
         columns: Vec<Option<Vec<u32>>>,
-        row_counts: &[u64],
+        row_counts: Vec<u64>,
         unknown: Vec<Vec<u32>>,
     ) -> Result<Self> {
         let is_whole = columns.iter().flatten().all(|column| !column.contains(&MISSING));
         if !is_whole || row_counts.is_empty() || row_counts.contains(&0) {
-            return Counts::new(labels, &columns, row_counts, unknown);
+            return Counts::new(labels, &columns, &row_counts, unknown);
         }
         let n_tokens = row_counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count)).ok_or_else(too_many)?;
         let (mut seen, mut values) = (Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ impl Counts {
                 values.push(column);
             }
         }
-        let blocks = vec![Block { seen, values, counts: row_counts.to_vec() }];
+        let blocks = vec![Block { seen, values, counts: row_counts }];
         Ok(Counts { labels, blocks, n_tokens, unit: Unit::TOKEN, unknown })
     }
 
@@ -227,12 +227,6 @@ impl Grouping {
     }
 }
 
-fn hash_of(hasher: &hashbrown::DefaultHashBuilder, values: impl Iterator<Item = u32>) -> u64 {
-    let mut state = hasher.build_hasher();
-    values.for_each(|value| value.hash(&mut state));
-    state.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,7 +252,7 @@ mod tests {
         for (columns, row_counts) in [(&columns, [2, 3, 1, 4]), (&columns, [2, 0, 1, 4]), (&with_gap, [2, 3, 1, 4])] {
             let labels = vec![Labels::Indexed { size: 3, first: 0 }; 3];
             let merged = Counts::new(labels.clone(), columns, &row_counts, Vec::new()).unwrap();
-            let moved = Counts::of_distinct_rows(labels, columns.to_vec(), &row_counts, Vec::new()).unwrap();
+            let moved = Counts::of_distinct_rows(labels, columns.to_vec(), row_counts.to_vec(), Vec::new()).unwrap();
             assert_eq!(moved, merged);
         }
     }
@@ -268,6 +262,6 @@ mod tests {
         let labels = vec![Labels::Indexed { size: 2, first: 0 }];
         let columns = [Some(vec![0, 1])];
         assert!(Counts::new(labels.clone(), &columns, &[u64::MAX, 1], Vec::new()).is_err());
-        assert!(Counts::of_distinct_rows(labels, columns.to_vec(), &[u64::MAX, 1], Vec::new()).is_err());
+        assert!(Counts::of_distinct_rows(labels, columns.to_vec(), vec![u64::MAX, 1], Vec::new()).is_err());
     }
 }

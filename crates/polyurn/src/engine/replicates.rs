@@ -31,7 +31,7 @@ pub struct Replicates<R> {
 impl<R> Replicates<R> {
     /// What a user should know who asked for `n` runs.
     pub fn warnings(&self, n: u64) -> Vec<Warning> {
-        let time_up = self.is_cut.then(|| Warning::TimeUp { finished: self.finished.len() as u64, asked: n });
+        let time_up = self.is_cut.then_some(Warning::TimeUp { finished: self.finished.len() as u64, asked: n });
         let kept = (self.n_beyond > 0).then_some(Warning::RunsKept { runs: self.n_beyond });
         time_up.into_iter().chain(kept).collect()
     }
@@ -88,11 +88,14 @@ impl Stage {
     }
 }
 
+/// Results of runs, with their numbers.
+type Numbered<R> = Vec<(u64, R)>;
+
 /// Finished runs of an unfinished job.
 #[derive(Serialize, Deserialize)]
 struct Saved<R> {
     fingerprint: u64,
-    runs: Vec<(u64, R)>,
+    runs: Numbered<R>,
 }
 
 /// Threads of a job.
@@ -133,7 +136,7 @@ where
         Stage::Main { .. } => control.load_checkpoint()?,
         Stage::Pilot { .. } => None,
     };
-    let (mut done, beyond): (Vec<(u64, R)>, Vec<(u64, R)>) = match saved {
+    let (mut done, beyond): (Numbered<R>, Numbered<R>) = match saved {
         None => (Vec::new(), Vec::new()),
         Some(bytes) => {
             let saved: Saved<R> = postcard::from_bytes(&bytes).map_err(|_| {
@@ -150,14 +153,14 @@ where
             saved.runs.into_iter().partition(|(replicate, _)| *replicate < n)
         }
     };
-    let to_bytes = |runs: Vec<(u64, R)>| {
+    let to_bytes = |runs: Numbered<R>| {
         let runs = runs.into_iter().chain(beyond.iter().cloned()).collect();
         postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs }).expect("plain data")
     };
     let missing: Vec<u64> = (0..n).filter(|ix| !done.iter().any(|(done, _)| done == ix)).collect();
     let stop = AtomicBool::new(false);
     let progress = AtomicU64::new(0);
-    let fresh: Mutex<Vec<(u64, R)>> = Mutex::new(Vec::new());
+    let fresh: Mutex<Numbered<R>> = Mutex::new(Vec::new());
     let (is_over, over) = channel::<()>();
     let mut outcome = Ok(());
     let mut failure = None;

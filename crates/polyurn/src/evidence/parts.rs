@@ -36,14 +36,18 @@ pub(crate) fn ln_factorials(counts: &Counts) -> Double {
         let ln = |&count: &u64| Double::ln_rising(1.0, 0.0, counts.unit.exact_tokens(count));
         return all.map(ln).fold(Double::ZERO, |sum, ln| sum + ln);
     }
+    // Most counts are small ones, of which there may be very many: these are counted.
+    let mut n_records = [0u64; 1024];
     let mut factorials = Risings::default();
-    counts
-        .blocks
-        .iter()
-        .flat_map(|block| &block.counts)
-        .filter(|&&n| n > 1)
-        .for_each(|&n| factorials.push(1.0, 0.0, n));
-    factorials.product().ln()
+    for &n in counts.blocks.iter().flat_map(|block| &block.counts) {
+        match n_records.get_mut(n as usize) {
+            Some(n_records) => *n_records += 1,
+            None => factorials.push(1.0, 0.0, n),
+        }
+    }
+    let small = n_records.iter().enumerate().skip(2).filter(|(_, n_records)| **n_records > 0);
+    let small = small.map(|(n, &n_records)| Double::from(n_records) * ln_factorial(n as u64));
+    small.fold(factorials.product().ln(), |sum, ln| sum + ln)
 }
 
 /// Adds the total and the arrangements to ln p(sequence). Sums are kept with 32 digits, since the parts may be 1e13 and

@@ -11,6 +11,7 @@ use crate::counts::{Counts, Dataset, Labels, MISSING};
 use crate::error::{Error, Result};
 use crate::warning::Warning;
 use hashbrown::HashSet;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// How to read the data's columns.
@@ -37,6 +38,20 @@ pub struct Binding {
 /// Nodes without a size, values beyond a declared size, columns that cannot be matched, and everything that
 /// [`Model::build`] checks.
 pub fn bind(source: &ModelSource, dataset: &Dataset, options: BindOptions<'_>) -> Result<Binding> {
+    bind_any(source, Cow::Borrowed(dataset), options)
+}
+
+/// The same for data that nobody needs afterwards: columns are taken over, not copied.
+///
+/// # Errors
+/// As for [`bind`].
+pub fn bind_owned(source: &ModelSource, dataset: Dataset, options: BindOptions<'_>) -> Result<Binding> {
+    bind_any(source, Cow::Owned(dataset), options)
+}
+
+fn bind_any(source: &ModelSource, dataset: Cow<'_, Dataset>, options: BindOptions<'_>) -> Result<Binding> {
+    let mut data = dataset;
+    let dataset = &*data;
     let axes = name_axes(source, dataset, options)?;
     let names: Vec<String> = axes.iter().map(|axis| axis.name.clone()).collect();
     let spec = source.resolve(Some(&names))?;
@@ -68,11 +83,6 @@ pub fn bind(source: &ModelSource, dataset: &Dataset, options: BindOptions<'_>) -
     if !spec.added.is_empty() {
         warnings.push(edges_added(&spec));
     }
-    let columns: Vec<Option<Vec<u32>>> = column_of
-        .iter()
-        .zip(&coding.recode)
-        .map(|(column, recode)| column.map(|column| recode_column(&dataset.values[column], recode.as_deref())))
-        .collect();
     let recode_cell = |cell: &Vec<u32>| -> Vec<u32> {
         let value = |(column, recode): (&Option<usize>, &Option<Vec<u32>>)| {
             column
@@ -85,12 +95,33 @@ pub fn bind(source: &ModelSource, dataset: &Dataset, options: BindOptions<'_>) -
     let is_used = |column: usize| column_of.contains(&Some(column));
     let is_one_to_one = |recode: &Vec<u32>| recode.iter().collect::<HashSet<_>>().len() == recode.len();
     let are_distinct = (0..dataset.columns.len()).all(is_used) && coding.recode.iter().flatten().all(is_one_to_one);
-    let counts = if are_distinct {
-        Counts::of_distinct_rows(coding.labels, columns, &dataset.counts, unknown)?
-    } else {
-        Counts::new(coding.labels, &columns, &dataset.counts, unknown)?
+    let unit = dataset.unit;
+    // No column belongs to two nodes: names differ.
+    let mut taken = |column: usize, recode: Option<&[u32]>| {
+        let mut codes = match &mut data {
+            Cow::Borrowed(data) => data.values[column].clone(),
+            Cow::Owned(data) => std::mem::take(&mut data.values[column]),
+        };
+        if let Some(recode) = recode {
+            codes.iter_mut().filter(|code| **code != MISSING).for_each(|code| *code = recode[*code as usize]);
+        }
+        codes
     };
-    Ok(Binding { model, counts: counts.counted_in(dataset.unit), warnings })
+    let columns: Vec<Option<Vec<u32>>> = column_of
+        .iter()
+        .zip(&coding.recode)
+        .map(|(column, recode)| column.map(|column| taken(column, recode.as_deref())))
+        .collect();
+    let row_counts = match data {
+        Cow::Borrowed(data) => data.counts.clone(),
+        Cow::Owned(data) => data.counts,
+    };
+    let counts = if are_distinct {
+        Counts::of_distinct_rows(coding.labels, columns, row_counts, unknown)?
+    } else {
+        Counts::new(coding.labels, &columns, &row_counts, unknown)?
+    };
+    Ok(Binding { model, counts: counts.counted_in(unit), warnings })
 }
 
 /// A seen node given by hand: its name, and its size where the model does not say.
@@ -318,9 +349,11 @@ impl Coding {
                     coding.warnings.push(Warning::UnusedValues { node, size: u64::from(size), n_labels });
                 }
             }
-            for &ix in &members {
+            // Mostly there is one member, and no need for copies.
+            for &ix in &members[1..] {
                 coding.labels[ix] = labels.clone();
             }
+            coding.labels[members[0]] = labels;
         }
         Ok(coding)
     }
@@ -492,13 +525,4 @@ fn as_integer(text: &str) -> Option<i64> {
     let n_left = cursor.len();
     let written = &buffer[..20 - n_left];
     (written == text.as_bytes()).then_some(value)
-}
-
-fn recode_column(codes: &[u32], recode: Option<&[u32]>) -> Vec<u32> {
-    match recode {
-        None => codes.to_vec(),
-        Some(recode) => {
-            codes.iter().map(|&code| if code == MISSING { MISSING } else { recode[code as usize] }).collect()
-        }
-    }
 }

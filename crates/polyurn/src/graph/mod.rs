@@ -20,7 +20,7 @@ mod statement;
 mod triangulate;
 
 pub use batches::{BatchOptions, Batcher, RowBatch, StreamLabels};
-pub use bind::{BindOptions, Binding, SeenNode, bind, bind_without_data};
+pub use bind::{BindOptions, Binding, SeenNode, bind, bind_owned, bind_without_data};
 pub use contraction::Contraction;
 pub use dot::dot;
 pub use local::local_nodes;
