@@ -136,6 +136,12 @@ fn huge_counts_have_a_bound_that_never_falls() {
             assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{} {}", pair[0], pair[1]);
         }
     });
+    with_problem(&bound("i -> k[1] -> j", &csv(&text)), &settings(10.0), |problem| {
+        let found = fit(problem, &Vb { climb: climb(1, 3), start: None, ..Default::default() });
+        let exact = Exact::default().ln_p_sequence(problem, &mut Control::default()).unwrap().ln_p_sequence;
+        let [found, exact] = [found.bound, exact].map(|ln| evidence(problem, ln).unwrap().log_marginal);
+        assert_relative("one hidden value", found, exact, 1e-10);
+    });
 }
 
 #[test]
