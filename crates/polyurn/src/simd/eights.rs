@@ -1,0 +1,240 @@
+//! Eight numbers at a time, in registers where there are any.
+
+use super::{Isa, Level};
+
+/// Eight numbers that are handled together. What the compiler makes of arrays of eight is too often not a register: that
+/// cost a factor of two in the loops that need it (docs/benchmarks.md). Every operation rounds as its scalar twin does.
+pub trait Eight: Copy {
+    /// The same number eight times.
+    fn splat(value: f64) -> Self;
+    /// Eight neighbours.
+    fn load(from: &[f64; 8]) -> Self;
+    /// Writes them.
+    fn store(self, to: &mut [f64; 8]);
+    /// Sums.
+    fn add(self, other: Self) -> Self;
+    /// Products.
+    fn mul(self, other: Self) -> Self;
+    /// All eight: the halves are added, then the halves of that, then the two that are left.
+    fn sum(self) -> f64;
+}
+
+impl Eight for [f64; 8] {
+    #[inline(always)]
+    fn splat(value: f64) -> Self {
+        [value; 8]
+    }
+
+    #[inline(always)]
+    fn load(from: &[f64; 8]) -> Self {
+        *from
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f64; 8]) {
+        *to = self;
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] + other[lane])
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] * other[lane])
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f64 {
+        let four: [f64; 4] = std::array::from_fn(|lane| self[lane] + self[lane + 4]);
+        (four[0] + four[2]) + (four[1] + four[3])
+    }
+}
+
+/// A piece of work for [`Isa::run_eights`]; as for [`super::Job`], everything down to the innermost loop must be
+/// `#[inline(always)]`.
+pub trait EightJob {
+    /// Does the work with this kind of eight.
+    fn run<E: Eight>(self);
+}
+
+impl Isa {
+    /// Runs a job that says itself what stands in registers.
+    #[inline]
+    pub fn run_eights<J: EightJob>(self, job: J) {
+        match self.0 {
+            Level::Scalar => job.run::<[f64; 8]>(),
+            // SAFETY: a level above scalar is only made by `detect`, after asking the machine for these very features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { avx::eights_avx2(job) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { avx::eights_avx512(job) },
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx {
+    use super::{Eight, EightJob};
+    use std::arch::x86_64::{
+        __m256d, __m512d, _mm_add_pd, _mm_add_sd, _mm_cvtsd_f64, _mm_unpackhi_pd, _mm256_add_pd,
+        _mm256_castpd256_pd128, _mm256_extractf128_pd, _mm256_loadu_pd, _mm256_mul_pd, _mm256_set1_pd,
+        _mm256_storeu_pd, _mm512_add_pd, _mm512_castpd512_pd256, _mm512_extractf64x4_pd, _mm512_loadu_pd,
+        _mm512_mul_pd, _mm512_set1_pd, _mm512_storeu_pd,
+    };
+
+    /// Only ever made within [`eights_avx2`], so on machines that have AVX.
+    #[derive(Clone, Copy)]
+    struct Two(__m256d, __m256d);
+
+    /// Only ever made within [`eights_avx512`], so on machines that have AVX-512.
+    #[derive(Clone, Copy)]
+    struct One(__m512d);
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn eights_avx2<J: EightJob>(job: J) {
+        job.run::<Two>();
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn eights_avx512<J: EightJob>(job: J) {
+        job.run::<One>();
+    }
+
+    /// (first + third) + (second + fourth).
+    ///
+    /// # Safety
+    /// The machine must have AVX.
+    #[inline(always)]
+    unsafe fn sum_of_four(four: __m256d) -> f64 {
+        // SAFETY: the caller has checked for AVX.
+        unsafe {
+            let pairs = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+            _mm_cvtsd_f64(_mm_add_sd(pairs, _mm_unpackhi_pd(pairs, pairs)))
+        }
+    }
+
+    // SAFETY of all blocks below: AVX is there, see `Two`, and loads and stores stay within their eight numbers.
+    impl Eight for Two {
+        #[inline(always)]
+        fn splat(value: f64) -> Self {
+            let four = unsafe { _mm256_set1_pd(value) };
+            Two(four, four)
+        }
+
+        #[inline(always)]
+        fn load(from: &[f64; 8]) -> Self {
+            unsafe { Two(_mm256_loadu_pd(from[..4].as_ptr()), _mm256_loadu_pd(from[4..].as_ptr())) }
+        }
+
+        #[inline(always)]
+        fn store(self, to: &mut [f64; 8]) {
+            unsafe {
+                _mm256_storeu_pd(to[..4].as_mut_ptr(), self.0);
+                _mm256_storeu_pd(to[4..].as_mut_ptr(), self.1);
+            }
+        }
+
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            unsafe { Two(_mm256_add_pd(self.0, other.0), _mm256_add_pd(self.1, other.1)) }
+        }
+
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            unsafe { Two(_mm256_mul_pd(self.0, other.0), _mm256_mul_pd(self.1, other.1)) }
+        }
+
+        #[inline(always)]
+        fn sum(self) -> f64 {
+            unsafe { sum_of_four(_mm256_add_pd(self.0, self.1)) }
+        }
+    }
+
+    // SAFETY of all blocks below: AVX-512 is there, see `One`, and loads and stores stay within their eight numbers.
+    impl Eight for One {
+        #[inline(always)]
+        fn splat(value: f64) -> Self {
+            One(unsafe { _mm512_set1_pd(value) })
+        }
+
+        #[inline(always)]
+        fn load(from: &[f64; 8]) -> Self {
+            One(unsafe { _mm512_loadu_pd(from.as_ptr()) })
+        }
+
+        #[inline(always)]
+        fn store(self, to: &mut [f64; 8]) {
+            unsafe { _mm512_storeu_pd(to.as_mut_ptr(), self.0) }
+        }
+
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            One(unsafe { _mm512_add_pd(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            One(unsafe { _mm512_mul_pd(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn sum(self) -> f64 {
+            unsafe {
+                let (low, high) = (_mm512_castpd512_pd256(self.0), _mm512_extractf64x4_pd::<1>(self.0));
+                sum_of_four(_mm256_add_pd(low, high))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Purpose, Seed, math::draw};
+
+    /// Everything that eights can do, on the given numbers.
+    struct EveryOperation<'a> {
+        numbers: &'a [[f64; 8]; 2],
+        out: &'a mut Vec<u64>,
+    }
+
+    impl EightJob for EveryOperation<'_> {
+        #[inline(always)]
+        fn run<E: Eight>(self) {
+            let [x, y] = self.numbers.each_ref().map(E::load);
+            let mut stored = [0.0; 8];
+            x.mul(y).add(E::splat(self.numbers[0][3])).store(&mut stored);
+            self.out.extend(stored.map(f64::to_bits));
+            self.out.push(x.add(y).sum().to_bits());
+        }
+    }
+
+    #[test]
+    fn eights_give_the_same_bytes_with_all_instructions() {
+        let mut levels = vec![Isa::SCALAR, Isa::detect()];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            levels.push(Isa(Level::Avx2));
+        }
+        let mut rng = Seed(8).stream(Purpose::Urn, 0, 0, 0);
+        for _ in 0..200 {
+            let mut number = || (draw::open_unit(&mut rng) - 0.3) * 1e3f64.powf(draw::open_unit(&mut rng));
+            let numbers: [[f64; 8]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| number()));
+            let found = levels.iter().map(|isa| {
+                let mut out = Vec::new();
+                isa.run_eights(EveryOperation { numbers: &numbers, out: &mut out });
+                out
+            });
+            let found: Vec<Vec<u64>> = found.collect();
+            assert!(found.iter().all(|bytes| *bytes == found[0]));
+            let sum: f64 = numbers.as_flattened().iter().sum();
+            assert!(
+                (f64::from_bits(found[0][8]) - sum).abs()
+                    <= 1e-12 * numbers.as_flattened().iter().map(|x| x.abs()).sum::<f64>()
+            );
+        }
+    }
+}
