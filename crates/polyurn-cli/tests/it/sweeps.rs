@@ -284,6 +284,13 @@ fn fractions_are_taken_by_vb_and_em_alone() {
     }
 }
 
+/// Of a fit that a time limit cut short: starts that had ended.
+fn n_finished(fit: &Value) -> u64 {
+    let mut warnings = fit["warnings"].as_array().unwrap().iter();
+    let time_up = warnings.find(|warning| warning["kind"] == "time_up").unwrap_or_else(|| panic!("{fit}"));
+    time_up["finished"].as_u64().unwrap_or_else(|| panic!("{time_up}"))
+}
+
 #[test]
 fn a_cut_fit_goes_on_from_its_checkpoint_and_no_other_one_does() {
     let folder = shop();
@@ -305,8 +312,8 @@ fn a_cut_fit_goes_on_from_its_checkpoint_and_no_other_one_does() {
     ] {
         let own = |data, more: &[&'static str]| fit(data, &[&["--method", method], more].concat());
         let cut = folder.json(&own("shop.csv", &["--restarts", "1000000", "--time-limit", "1s"]));
-        let n_done = cut["restarts"].as_u64().unwrap();
-        assert!(n_done > 5 && folder.names().contains(&"run.ck".to_owned()), "{method}: {n_done}");
+        let n_done = n_finished(&cut);
+        assert!(n_done > 3 && folder.names().contains(&"run.ck".to_owned()), "{method}: {n_done}");
         let best = cut["best_restart"].as_u64().unwrap() as usize;
         let objectives: Vec<f64> = cut["restart_objectives"].as_array().unwrap().iter().map(number).collect();
         assert_eq!(objectives[best], objectives.iter().copied().fold(f64::NEG_INFINITY, f64::max), "{method}");
@@ -317,17 +324,17 @@ fn a_cut_fit_goes_on_from_its_checkpoint_and_no_other_one_does() {
         };
         others.iter().for_each(|other| refused(&fit("shop.csv", other)));
         refused(&own("other.csv", &["--restarts", "3"]));
-        // Starts that are finished are not repeated: a moment brings them all back. The last two may have been cut short.
+        // Starts that are finished are not repeated: a moment brings them all back.
         let again = folder.json(&own("shop.csv", &["--restarts", "1000000", "--time-limit", "1ms"]));
-        let n_again = again["restarts"].as_u64().unwrap();
-        assert!(n_again + 2 >= n_done, "{method}: {n_again} of {n_done}");
+        let n_again = n_finished(&again);
+        assert!(n_again >= n_done, "{method}: {n_again} of {n_done}");
         // Fewer starts are taken from it, and the others stay.
         let fewer = folder.json(&own("shop.csv", &["--restarts", "2"]));
         let kept: Vec<&str> =
             fewer["warnings"].as_array().unwrap().iter().map(|warning| warning["kind"].as_str().unwrap()).collect();
         assert!(kept.contains(&"runs_kept"), "{method}: {kept:?}");
         let again = folder.json(&own("shop.csv", &["--restarts", "1000000", "--time-limit", "1ms"]));
-        assert!(again["restarts"].as_u64().unwrap() >= n_again, "{method}");
+        assert!(n_finished(&again) >= n_again, "{method}");
         // The answer is that of an unbroken run, whose checkpoint goes when it is done.
         std::fs::remove_file(folder.path().join("run.ck")).unwrap();
         let unbroken = folder.json(&own("shop.csv", &["--restarts", "2"]));

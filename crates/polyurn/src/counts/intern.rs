@@ -92,7 +92,8 @@ impl RowSet {
     #[cold]
     fn grow(&mut self) {
         self.rows = HashTable::new();
-        self.rows.reserve(2 * self.len() + 8, |_| unreachable!("it is empty"));
+        // One more than there was room for doubles the table.
+        self.rows.reserve(self.len() + 1, |_| unreachable!("it is empty"));
         for row in 0..self.len() {
             let hash = hash_of(&self.hasher, self.row(row));
             self.rows.insert_unique(hash, row as u32, |_| unreachable!("there is room"));

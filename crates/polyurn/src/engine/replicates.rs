@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::error::{Error, Result, Stop};
 use crate::warning::Warning;
+use hashbrown::HashSet;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
@@ -157,7 +158,8 @@ where
         let runs = runs.into_iter().chain(beyond.iter().cloned()).collect();
         postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs }).expect("plain data")
     };
-    let missing: Vec<u64> = (0..n).filter(|ix| !done.iter().any(|(done, _)| done == ix)).collect();
+    let done_before: HashSet<u64> = done.iter().map(|(replicate, _)| *replicate).collect();
+    let missing: Vec<u64> = (0..n).filter(|replicate| !done_before.contains(replicate)).collect();
     let stop = AtomicBool::new(false);
     let progress = AtomicU64::new(0);
     let fresh: Mutex<Numbered<R>> = Mutex::new(Vec::new());

@@ -258,6 +258,61 @@ fn a_perfect_fit_of_huge_counts_has_no_divergence() {
     });
 }
 
+/// Both nodes use one table, so records are sorted by nothing that they show: all are one long run, handled in parts.
+#[test]
+fn long_runs_are_those_of_a_slow_reference() {
+    let mut text = String::from("i,j,count\n");
+    for cell in 0..10_000 {
+        text += &format!("{},{},{}\n", cell / 100, cell % 100, 1 + cell * 31 % 7);
+    }
+    let mut rng = Random::new(19);
+    let mut table = |n_rows: usize, n: usize| -> Vec<Vec<f64>> { (0..n_rows).map(|_| rng.weights(n)).collect() };
+    for model in ["k[3] -> i j; i ~ j", "k[2] -> l[2] -> i; k -> j; i ~ j"] {
+        let mut start = BTreeMap::from([("i".into(), table(if model.contains('l') { 2 } else { 3 }, 100))]);
+        if model.contains('l') {
+            start.extend([("k".into(), table(1, 2)), ("l".into(), table(2, 2))]);
+        } else {
+            start.insert("k".into(), table(1, 3));
+        }
+        let start = StartTables { tables: start };
+        with_problem(&bound(model, &csv(&text)), &settings(40.0), |problem| {
+            let mut reference = Reference::new(problem, &start);
+            let want: Vec<f64> = (0..3).map(|_| reference.vb_sweep()).collect();
+            let found = fit(problem, &Vb { climb: climb(1, 3), start: Some(start.clone()), ..Default::default() });
+            for (found, want) in found.climbs.trace.iter().zip(want) {
+                assert_relative(model, *found, want, 1e-11);
+            }
+        });
+    }
+}
+
+/// Weights to start from that are no number once they are multiplied, or hardly one by themselves.
+#[test]
+fn a_start_far_out_of_range_has_a_first_bound() {
+    let data = csv("i,j,count\na,x,3\na,y,1\nb,x,7\n");
+    for model in ["k[2] -> i j", "k[2] -> l[2] -> i; k -> j"] {
+        let at = |scale: f64| {
+            let scaled = |table: [f64; 2]| vec![table.map(|weight| weight * scale).to_vec(); 2];
+            let mut start = BTreeMap::from([
+                ("k".into(), vec![vec![0.5, 0.5]]),
+                ("i".into(), scaled([3.0, 1.0])),
+                ("j".into(), scaled([1.0, 2.0])),
+            ]);
+            if model.contains('l') {
+                start.insert("l".into(), vec![vec![0.3, 0.7]; 2]);
+            }
+            with_problem(&bound(model, &data), &settings(2.0), |problem| {
+                let start = Some(StartTables { tables: start.clone() });
+                fit(problem, &Vb { climb: climb(1, 1), start, ..Default::default() }).bound.value()
+            })
+        };
+        // A common factor of a table's weights changes nothing: what records gain by it, the expected logarithms take back.
+        for tiny in [1e-90, 1e-250, 1e-290, 1e-310] {
+            assert_relative(&format!("{model} {tiny}"), at(tiny), at(1.0), 1e-11);
+        }
+    }
+}
+
 /// A row without pseudo-counts: its own and its cells' parts of the bound are both infinite.
 #[test]
 fn data_in_a_row_that_cannot_occur_have_no_bound() {

@@ -21,6 +21,9 @@ const MIN_WORK: f64 = 200_000.0;
 /// A chunk's work is at least this many times the cells it has sums of its own for.
 const WORK_PER_SHARED_CELL: f64 = 8.0;
 
+/// Records whose starts are read together.
+const READ_AT_ONCE: usize = 256;
+
 /// Cells of a table beyond which they are not at hand anyway.
 const WIDE: usize = 1 << 16;
 
@@ -165,14 +168,17 @@ impl Arrangement {
         for run in runs {
             let of_run = &self.run_starts[run * n_in_run..][..n_in_run];
             self.run_families.iter().zip(of_run).for_each(|(&family, &start)| starts[family] = start);
-            let records = std::mem::replace(&mut record, self.run_ends[run] as usize)..self.run_ends[run] as usize;
-            self.record_starts.read(records.clone(), &mut of_records);
-            // Without such families there is nothing to go through: one empty list for each record.
-            let mut of_records = of_records.chunks_exact(n_in_record.max(1));
-            for record in records {
-                let of_record = of_records.next().unwrap_or_default();
-                self.record_families.iter().zip(of_record).for_each(|(&family, &start)| starts[family] = start);
-                f(&starts, self.tokens.at(record));
+            while record < self.run_ends[run] as usize {
+                let records = record..(record + READ_AT_ONCE).min(self.run_ends[run] as usize);
+                record = records.end;
+                self.record_starts.read(records.clone(), &mut of_records);
+                // Without such families there is nothing to go through: one empty list for each record.
+                let mut of_records = of_records.chunks_exact(n_in_record.max(1));
+                for record in records {
+                    let of_record = of_records.next().unwrap_or_default();
+                    self.record_families.iter().zip(of_record).for_each(|(&family, &start)| starts[family] = start);
+                    f(&starts, self.tokens.at(record));
+                }
             }
         }
     }

@@ -111,6 +111,12 @@ pub fn expected_logs_of(
     }
 }
 
+/// Whether the logarithm of some weight is better had from elsewhere.
+pub fn is_out_of_range(weights: &[f64]) -> bool {
+    let smallest = LN_SMALLEST.exp();
+    weights.iter().any(|&weight| weight > 0.0 && weight < smallest)
+}
+
 /// The sum of counts times the logarithms of weights, or times these logarithms where they are given. What has no count
 /// adds nothing, whatever its logarithm.
 pub fn cross(counts: &[f64], weights: &[f64], logs: Option<&[f64]>, isa: Isa) -> Double {

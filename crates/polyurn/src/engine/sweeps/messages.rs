@@ -28,21 +28,23 @@ impl Messages {
             table.iter_mut().zip(offsets).for_each(|(slot, &at)| *slot *= weights.values[start + at as usize]);
             scale.rescale(table);
         });
-        match weights.logs {
-            Some(logs) if ln == f64::NEG_INFINITY => {
-                self.collect_with(group, starts, |start, offsets, table, scale| {
-                    let log = |at: &u32| logs[start + *at as usize];
-                    let largest = offsets.iter().map(log).fold(f64::NEG_INFINITY, f64::max);
-                    if largest == f64::NEG_INFINITY {
-                        return table.fill(0.0);
-                    }
-                    table.iter_mut().zip(offsets).for_each(|(slot, at)| *slot *= (log(at) - largest).exp());
-                    scale.multiply_by_exp(largest);
-                    scale.rescale(table);
-                })
-            }
-            _ => ln,
+        if ln > f64::NEG_INFINITY {
+            return ln;
         }
+        // Impossible, or a product was too small for a number.
+        self.collect_with(group, starts, |start, offsets, table, scale| {
+            let log = |at: &u32| {
+                let cell = start + *at as usize;
+                weights.logs.map_or_else(|| weights.values[cell].ln(), |logs| logs[cell])
+            };
+            let largest = offsets.iter().map(log).fold(f64::NEG_INFINITY, f64::max);
+            if largest == f64::NEG_INFINITY {
+                return table.fill(0.0);
+            }
+            table.iter_mut().zip(offsets).for_each(|(slot, at)| *slot *= (log(at) - largest).exp());
+            scale.multiply_by_exp(largest);
+            scale.rescale(table);
+        })
     }
 
     fn collect_with(

@@ -9,8 +9,11 @@ use crate::math::special;
 use crate::simd::{Eight, EightJob, fetch_ahead};
 use std::ops::Range;
 
-/// Records that are handled together, at least: whole runs.
+/// Records that are handled together, at least: whole runs, unless they are longer than [`PART_OF_RUN`].
 const RECORDS_AT_ONCE: usize = 256;
+
+/// Records of a run that are handled together at most.
+const PART_OF_RUN: usize = 1 << 12;
 
 /// Below this a normaliser has lost digits to underflow, and logarithms are added up instead.
 const TOO_SMALL: f64 = 1e-270;
@@ -129,7 +132,7 @@ impl EightJob for Mixture<'_> {
         while run < run_ends.len() {
             let is_inside = |&end: &u32| (end as usize) < first + RECORDS_AT_ONCE;
             let last_run = (run + run_ends[run..].partition_point(is_inside)).min(run_ends.len() - 1);
-            let end = run_ends[last_run] as usize;
+            let end = (run_ends[last_run] as usize).min(first + PART_OF_RUN);
             self.buffers.first = first;
             self.arrangement.tokens.read(first..end, &mut self.buffers.tokens);
             if self.arrangement.record_starts.plain().is_none() {
@@ -138,12 +141,13 @@ impl EightJob for Mixture<'_> {
             self.buffers.normalisers.clear();
             self.buffers.normalisers.resize(end - first, 0.0);
             for run in run..=last_run {
-                let end = run_ends[run] as usize;
+                let end = end.min(run_ends[run] as usize);
                 self.a_run::<E>(run, first..end);
                 first = end;
             }
             self.take_logs();
-            run = last_run + 1;
+            // What is left of the last run comes next.
+            run = if end < run_ends[last_run] as usize { last_run } else { last_run + 1 };
         }
     }
 }
@@ -205,7 +209,7 @@ impl Mixture<'_> {
         &self.starts_from(record)[..self.arrangement.record_families.len()]
     }
 
-    /// A run of records: N groups of values, and G families that change from record to record.
+    /// A run of records, or a part of one: N groups of values, and G families that change from record to record.
     #[inline(always)]
     fn in_registers<E: Eight, const N: usize, const G: usize, const WANTS: bool>(
         &mut self,

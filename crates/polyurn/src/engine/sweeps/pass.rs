@@ -53,7 +53,7 @@ pub fn expect(
     let mut total = Tally::default();
     for arrangement in arrangements {
         // As many chunks at once as there are threads, and buffers for those; what they find is added up in their order.
-        let n_at_once = rayon::current_num_threads().min(arrangement.chunks.len());
+        let n_at_once = rayon::current_num_threads().min(arrangement.chunks.len()).max(1);
         if work.chunks.len() < n_at_once {
             work.chunks.resize_with(n_at_once, ChunkWork::default);
         }

@@ -5,7 +5,7 @@
 //! that pair, and new expected logarithms.
 
 use super::arrangement::Arrangement;
-use super::dirichlet::{CellCounts, ExpectedLogs, add_rows, cross, expected_logs, ln_constants};
+use super::dirichlet::{CellCounts, ExpectedLogs, add_rows, cross, expected_logs, is_out_of_range, ln_constants};
 use super::layout::Layout;
 use super::messages::Weights;
 use super::numbers::Numbers;
@@ -109,8 +109,8 @@ impl<'l> Ascent<'l> {
             n_unknown: 0.0,
             counts: Numbers::zeros(layout.n_cells),
             rows: vec![0.0; layout.n_rows],
+            logs: is_out_of_range(&weights).then(|| weights.iter().map(|weight| weight.ln()).collect()),
             weights,
-            logs: None,
             row_psi: vec![0.0; layout.n_rows],
             factors: sizes.ones(),
             factors_of_bound: sizes.ones(),
@@ -289,6 +289,8 @@ impl Vb {
                 if is_over {
                     break;
                 }
+                // Sizes still move.
+                end = End::UsedUp;
                 is_held = false;
             }
             let mut state = ascent.counts.into_list();
