@@ -116,6 +116,17 @@ fn long_dot(x: &[f64], y: &[f64]) -> f64 {
     sums.sum() + rest
 }
 
+/// Where the cells of records start that change within a run, from this record on: in place, or from what was read from the
+/// record `first` on. There are a few more behind those at hand, if there are such records.
+#[inline(always)]
+fn starts_from<'s>(arrangement: &'s Arrangement, first: usize, read: &'s [u32], record: usize) -> &'s [u32] {
+    let n = arrangement.record_families.len();
+    match arrangement.record_starts.plain() {
+        Some(starts) => &starts[record * n..],
+        None => &read[(record - first) * n..],
+    }
+}
+
 impl EightJob for Mixture<'_> {
     #[inline(always)]
     fn run<E: Eight>(mut self) {
@@ -192,21 +203,11 @@ impl Mixture<'_> {
         &self.arrangement.run_starts[run * n..][..n]
     }
 
-    /// Where the cells of records start for the other families: for those at hand from this one on, and at least a few more
-    /// if there are any.
-    #[inline(always)]
-    fn starts_from(&self, record: usize) -> &[u32] {
-        let n = self.arrangement.record_families.len();
-        match self.arrangement.record_starts.plain() {
-            Some(starts) => &starts[record * n..],
-            None => &self.buffers.starts[(record - self.buffers.first) * n..],
-        }
-    }
-
-    /// Those of one record.
+    /// Where a record's cells start, for the other families.
     #[inline(always)]
     fn record_starts(&self, record: usize) -> &[u32] {
-        &self.starts_from(record)[..self.arrangement.record_families.len()]
+        let n = self.arrangement.record_families.len();
+        &starts_from(self.arrangement, self.buffers.first, &self.buffers.starts, record)[..n]
     }
 
     /// A run of records, or a part of one: N groups of values, and G families that change from record to record.
@@ -228,10 +229,7 @@ impl Mixture<'_> {
         let at_hand = records.start - self.buffers.first..records.end - self.buffers.first;
         let tokens = &self.buffers.tokens[at_hand.clone()];
         let normalisers = &mut self.buffers.normalisers[at_hand];
-        let starts = match self.arrangement.record_starts.plain() {
-            Some(starts) => &starts[records.start * families.len()..],
-            None => &self.buffers.starts[(records.start - self.buffers.first) * families.len()..],
-        };
+        let starts = starts_from(self.arrangement, self.buffers.first, &self.buffers.starts, records.start);
         let mut ahead = starts.get(AHEAD * families.len()..).unwrap_or_default().chunks_exact(families.len().max(1));
         // Without such families there are no starts to go through: one empty list for each record.
         let mut starts = starts[..records.len() * families.len()].chunks_exact(families.len().max(1));
