@@ -107,7 +107,7 @@ pub fn load_bound(
     fractions: bool,
 ) -> Result<Binding, Failure> {
     let dataset = read(path, &ReadOptions { format: reading.format, fractions })?;
-    Ok(bind_owned(source, dataset, BindOptions { columns: reading.columns.as_deref() })?)
+    Ok(bind_owned(source, dataset, BindOptions { columns: reading.columns.as_deref(), ..Default::default() })?)
 }
 
 /// `doc[50],word[200]` or `doc,word`.

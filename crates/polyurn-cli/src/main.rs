@@ -8,7 +8,6 @@ mod grid;
 mod load;
 mod maximise;
 mod output;
-mod parallel;
 mod particles;
 mod progress;
 mod signals;

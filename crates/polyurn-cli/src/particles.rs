@@ -5,7 +5,8 @@ use crate::output::number;
 use crate::text::{plural, show_count, show_short, wrap};
 use polyurn::engine::Problem;
 use polyurn::engine::smc::{ErrorFrom, Estimate, Order, Scheme, Smc, When, Wish};
-use polyurn::graph::{Model, NodeIndex};
+use polyurn::graph::Model;
+use polyurn::score::order_by;
 use polyurn::simd::Isa;
 use polyurn::{Error, Result};
 use serde_json::{Value, json};
@@ -42,25 +43,22 @@ impl ParticleArgs {
         }
     }
 
-    /// What was asked for, as the engine wants it.
-    pub fn wish(&self, problem: &Problem<'_>, time_limit: Option<Duration>) -> Result<Wish> {
+    /// What was asked for, and the node to order tokens by.
+    pub fn wish(&self) -> Result<(Wish, Option<&str>)> {
         if self.cooling.is_some() && (self.heat == Some(1.0) || (self.heat.is_none() && self.rejuvenate == Some(0))) {
             return Err(Error::Setting("--cooling: there is nothing to cool without --heat above 1".into()));
         }
-        let order = match self.order.as_deref() {
-            None | Some("auto") => Order::Auto,
-            Some("random") => Order::Random,
-            Some("given") => Order::Given,
-            Some(text) => {
-                let name = text.strip_prefix("by:").ok_or_else(|| {
-                    Error::Setting(format!("--order {text}: expected auto, random, given or by:NODE"))
-                })?;
-                let node = problem.model.find(name);
-                let node =
-                    node.ok_or_else(|| Error::Setting(format!("--order {text}: the model has no node `{name}`")))?;
-                check_order(problem, node)?;
-                Order::By(node)
-            }
+        let (order, by) = match self.order.as_deref() {
+            None | Some("auto") => (Order::Auto, None),
+            Some("random") => (Order::Random, None),
+            Some("given") => (Order::Given, None),
+            Some(text) => match text.strip_prefix("by:") {
+                Some(name) => (Order::Auto, Some(name)),
+                None => {
+                    let message = format!("--order {text}: expected auto, random, given or by:NODE");
+                    return Err(Error::Setting(message));
+                }
+            },
         };
         let scheme = match self.resample {
             None | Some(SchemeArg::Systematic) => Scheme::Systematic,
@@ -68,7 +66,7 @@ impl ParticleArgs {
             Some(SchemeArg::Residual) => Scheme::Residual,
             Some(SchemeArg::Multinomial) => Scheme::Multinomial,
         };
-        Ok(Wish {
+        let wish = Wish {
             particles: self.particles.map(|n| n as usize),
             runs: self.runs,
             rejuvenation: self.rejuvenate,
@@ -78,34 +76,25 @@ impl ParticleArgs {
             order,
             scheme,
             when: self.ess,
-            time_limit,
-        })
+            seconds_per_run: None,
+            time_limit: None,
+        };
+        Ok((wish, by))
+    }
+
+    /// The same for one problem and its time.
+    pub fn wish_for(&self, problem: &Problem<'_>, time_limit: Option<Duration>) -> Result<Wish> {
+        let (mut wish, by) = self.wish()?;
+        if let Some(name) = by {
+            wish.order = order_by(name, problem)?;
+        }
+        Ok(Wish { time_limit, ..wish })
     }
 
     /// The instructions to use.
     pub fn isa(&self) -> Isa {
         if self.kernel == Some(KernelArg::Scalar) { Isa::SCALAR } else { Isa::detect() }
     }
-}
-
-/// Refuses an order by a node that no record shows: all tokens would be one group. Where only some records show it, the
-/// others form a group of their own.
-fn check_order(problem: &Problem<'_>, node: NodeIndex) -> Result<()> {
-    let Problem { model, counts, .. } = problem;
-    let is_shown = |node: u32| counts.blocks.iter().any(|block| block.seen.contains(&node));
-    if counts.blocks.is_empty() || is_shown(node.0) {
-        return Ok(());
-    }
-    let name = |node: u32| model.node(NodeIndex(node)).name.as_str();
-    let in_all = |node: &u32| counts.blocks.iter().all(|block| block.seen.contains(node));
-    let nodes = || (0..counts.n_nodes() as u32).filter(|&node| is_shown(node));
-    let in_every: Vec<&str> = nodes().filter(in_all).map(name).collect();
-    let way_out = match (in_every.as_slice(), nodes().map(name).collect::<Vec<_>>().as_slice()) {
-        ([], []) => "use --order random".to_owned(),
-        ([], some) => format!("order by a node that records show: {}", some.join(", ")),
-        (every, _) => format!("order by a node that every record shows: {}", every.join(", ")),
-    };
-    Err(Error::Setting(format!("--order by:{}: no record shows this node; {way_out}", name(node.0))))
 }
 
 /// What is reported of an estimate beside its number.

@@ -1,11 +1,13 @@
 //! The evidence at several values of `a`, or of pseudo-counts: those that were finished, their mean and the largest.
 
-use super::score::{Score, warnings_json};
+use super::score_shown::{Shown, warnings_json};
 use crate::grid::Point;
-use crate::maximise::Maximised;
+use crate::maximise::maximised_text;
 use crate::output::{Output, number};
 use crate::text::{columns, show_error, show_estimate};
+use polyurn::graph::Model;
 use polyurn::math::log_sum_exp;
+use polyurn::score::Score;
 use polyurn::{Error, Result, Stop, Warning};
 use serde_json::{Value, json};
 use std::mem::discriminant;
@@ -14,7 +16,8 @@ use std::mem::discriminant;
 const MOST_LISTED: usize = 6;
 
 /// Scores at several points.
-pub struct Curve {
+pub struct Curve<'a> {
+    model: &'a Model,
     /// The finished ones, in the order they were asked for; at least one.
     points: Vec<Point>,
     scores: Vec<Score>,
@@ -27,12 +30,12 @@ pub struct Curve {
     std_error: Option<f64>,
 }
 
-impl Curve {
+impl<'a> Curve<'a> {
     /// Collects what was found at each point.
     ///
     /// # Errors
     /// The first error that is not about time; or that there was no time for any point.
-    pub fn new(asked: &[Point], found: Vec<Result<Score>>) -> Result<Self> {
+    pub fn new(model: &'a Model, asked: &[Point], found: Vec<Result<Score>>) -> Result<Self> {
         let (mut points, mut scores, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         for (point, found) in asked.iter().zip(found) {
             match found {
@@ -49,7 +52,7 @@ impl Curve {
         let best = best.ok_or(Error::Stopped(Stop::Deadline))?;
         let ln_sum = log_sum_exp(&logs);
         let std_error = error_of_mean(&scores, ln_sum);
-        Ok(Curve { ln_mean: ln_sum - (logs.len() as f64).ln(), std_error, points, scores, left_out, best })
+        Ok(Curve { model, ln_mean: ln_sum - (logs.len() as f64).ln(), std_error, points, scores, left_out, best })
     }
 
     /// The one method of all values, or `mixed`.
@@ -107,7 +110,7 @@ impl Curve {
             json!({ "a": best.a, "log_marginal": number(best.log_marginal), "std_error": best.std_error });
         self.points[self.best].add_to(&mut best_json);
         let of_point = |(point, score): (&Point, &Score)| {
-            let mut object = score.json(output);
+            let mut object = Shown { score, model: self.model }.json(output);
             point.add_to(&mut object);
             object
         };
@@ -138,7 +141,7 @@ impl Curve {
             let mut row = point.values();
             row.push(show_estimate(score.log_marginal, score.std_error));
             row.extend([show_error(score.std_error), mark.into()]);
-            row.extend(is_maximised.then(|| Maximised::text(&score.maximised)));
+            row.extend(is_maximised.then(|| maximised_text(&score.maximised)));
             rows.push(row);
         }
         let which = match (self.left_out.is_empty(), varies.len()) {

@@ -4,7 +4,6 @@
 
 use crate::args::DemoArgs;
 use crate::output::{Failure, Output};
-use crate::parallel;
 use crate::text::{columns, show_count, show_short};
 use polyurn::control::Control;
 use polyurn::counts::Dataset;
@@ -15,6 +14,7 @@ use polyurn::evidence::evidence;
 use polyurn::graph::{BindOptions, ModelSource, bind};
 use polyurn::io::{Format, read_from};
 use polyurn::math::log_sum_exp;
+use polyurn::parallel;
 use polyurn::prior::{Prior, PriorSettings};
 use polyurn::{Error, Result, Seed};
 use serde_json::{Value, json};

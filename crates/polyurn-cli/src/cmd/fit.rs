@@ -4,7 +4,6 @@ use super::fit_found::{Found, Intensity};
 use super::fit_shown::Fit;
 use crate::args::{FitArgs, FitMethod};
 use crate::load::{load_bound, load_model};
-use crate::maximise::{Maximised, free_sizes};
 use crate::output::{Failure, Output};
 use crate::particles::Report;
 use crate::progress::{check_checkpoint, control};
@@ -18,6 +17,7 @@ use polyurn::engine::sweeps::{BestAllocation, Em, Given, Mode, Vb, kl_divergence
 use polyurn::evidence::evidence;
 use polyurn::math::Double;
 use polyurn::prior::Prior;
+use polyurn::score::{Maximised, free_sizes};
 use std::path::Path;
 use std::time::Instant;
 
@@ -121,7 +121,7 @@ fn by_particles(
 ) -> Result<Found, Failure> {
     args.sweeps.refuse("smc")?;
     let crew = Crew { isa: args.particles.isa(), threads: output.n_threads, max_memory: args.limits.max_memory };
-    let wish = args.particles.wish(problem, args.limits.time_limit)?;
+    let wish = args.particles.wish_for(problem, args.limits.time_limit)?;
     let Settled { smc, warning, .. } = wish.settle(problem, crew, output.seed(), control)?;
     warnings.extend(warning);
     let posterior = smc.posterior(problem, output.seed(), control)?;

@@ -3,7 +3,6 @@
 use super::fit_stream::StreamReport;
 use crate::args::DecompositionArgs;
 use crate::decomposition::Report as Decomposed;
-use crate::maximise::Maximised;
 use crate::output::Failure;
 use crate::particles::Report;
 use crate::text::show_short;
@@ -12,6 +11,7 @@ use polyurn::engine::sweeps::Climbs;
 use polyurn::engine::{Problem, TableMeans};
 use polyurn::evidence::Evidence;
 use polyurn::prior::Prior;
+use polyurn::score::Maximised;
 use serde_json::{Value, json};
 
 /// What an engine found.

@@ -1,9 +1,9 @@
 //! Shows the result of `polyurn fit`, to programs and to people.
 
 use super::fit_found::{Found, Intensity};
-use super::score::warnings_json;
+use super::score_shown::warnings_json;
 use crate::decomposition::Report as Decomposed;
-use crate::maximise::Maximised;
+use crate::maximise::{maximised_json, maximised_text};
 use crate::output::{Output, number};
 use crate::sweeps::{add_climbs, climbs_text};
 use crate::text::{columns, show_error, show_estimate, show_ln, show_short, tokens_json};
@@ -77,7 +77,7 @@ impl Fit<'_, '_> {
         if let Some((climbs, constant)) = &self.found.climbs {
             add_climbs(climbs, *constant, &mut object);
             if !self.found.maximised.is_empty() {
-                object["maximised"] = Maximised::json(&self.found.maximised);
+                object["maximised"] = maximised_json(&self.found.maximised);
             }
             object["objective_trace"] = climbs.trace.iter().map(|value| number(value + constant)).collect();
         }
@@ -206,7 +206,7 @@ impl Fit<'_, '_> {
         if let Some((climbs, _)) = &self.found.climbs {
             line("sweeps", &climbs_text(climbs));
             if !self.found.maximised.is_empty() {
-                line("maximised", &Maximised::text(&self.found.maximised));
+                line("maximised", &maximised_text(&self.found.maximised));
             }
         } else if let Some(stream) = &self.found.stream {
             line("", &stream.caution());

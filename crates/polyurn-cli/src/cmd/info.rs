@@ -1,6 +1,6 @@
 //! `polyurn info`: what a model is made of, and what it will cost.
 
-use super::score::warnings_json;
+use super::score_shown::warnings_json;
 use crate::args::InfoArgs;
 use crate::load::{load_bound, load_model, parse_seen};
 use crate::output::{Failure, Output};

@@ -10,4 +10,5 @@ mod fit_shown;
 mod fit_stream;
 pub mod info;
 pub mod score;
+mod score_shown;
 pub mod simulate;

@@ -19,6 +19,10 @@ use std::collections::BTreeMap;
 pub struct BindOptions<'a> {
     /// Names for the data's columns in order, or a choice of its named columns in an order of its own.
     pub columns: Option<&'a [String]>,
+    /// Sizes of nodes, in place of the model's choices or where it gives none.
+    pub sizes: &'a [(String, u32)],
+    /// Nodes that have one list of labels beside those that the model ties: what other models tie.
+    pub same_labels: &'a [Vec<String>],
 }
 
 /// A model with all sizes known, and the data in its terms.
@@ -53,8 +57,12 @@ fn bind_any(source: &ModelSource, dataset: Cow<'_, Dataset>, options: BindOption
     let mut data = dataset;
     let dataset = &*data;
     let axes = name_axes(source, dataset, options)?;
-    let names: Vec<String> = axes.iter().map(|axis| axis.name.clone()).collect();
-    let spec = source.resolve(Some(&names))?;
+    let mut spec = spec_of(source, &axes)?;
+    for (name, size) in options.sizes {
+        if let Some(node) = spec.nodes.iter_mut().find(|node| node.name == *name) {
+            node.size = Size::Fixed(*size);
+        }
+    }
     let mut warnings = dataset.warnings.clone();
     let axis_of: Vec<Option<usize>> =
         spec.nodes.iter().map(|node| axes.iter().position(|axis| axis.name == node.name)).collect();
@@ -75,7 +83,7 @@ fn bind_any(source: &ModelSource, dataset: Cow<'_, Dataset>, options: BindOption
         warnings.push(Warning::ColumnsLeftOut { columns: left_out });
     }
     let column_of: Vec<Option<usize>> = axis_of.iter().map(|axis| axis.map(|axis| axes[axis].column)).collect();
-    let groups = label_groups(&spec);
+    let groups = label_groups(&spec, options.same_labels);
     let coding = Coding::new(&spec, dataset, &column_of, &groups)?;
     warnings.extend(coding.warnings);
     let sizes: Vec<u32> = coding.labels.iter().map(Labels::len).collect();
@@ -124,6 +132,25 @@ fn bind_any(source: &ModelSource, dataset: Cow<'_, Dataset>, options: BindOption
     Ok(Binding { model, counts: counts.counted_in(unit), warnings })
 }
 
+/// The model in terms of the data's columns, and the names under which it knows them.
+///
+/// # Errors
+/// As for [`bind`], as far as names go.
+pub fn resolve_for(
+    source: &ModelSource,
+    dataset: &Dataset,
+    options: BindOptions<'_>,
+) -> Result<(ModelSpec, Vec<String>)> {
+    let axes = name_axes(source, dataset, options)?;
+    let spec = spec_of(source, &axes)?;
+    Ok((spec, axes.into_iter().map(|axis| axis.name).collect()))
+}
+
+fn spec_of(source: &ModelSource, axes: &[Axis]) -> Result<ModelSpec> {
+    let names: Vec<String> = axes.iter().map(|axis| axis.name.clone()).collect();
+    source.resolve(Some(&names))
+}
+
 /// A seen node given by hand: its name, and its size where the model does not say.
 pub type SeenNode = (String, Option<u32>);
 
@@ -150,7 +177,7 @@ pub fn bind_without_data(source: &ModelSource, seen: Option<&[SeenNode]>) -> Res
             _ => {}
         }
     }
-    let groups = label_groups(&spec);
+    let groups = label_groups(&spec, &[]);
     let declared = declared_sizes(&spec, &groups)?;
     let sizes: Vec<u32> = (0..spec.nodes.len())
         .map(|ix| {
@@ -259,7 +286,7 @@ fn left_out_columns(dataset: &Dataset, axes: &[Axis], axis_of: &[Option<usize>])
 }
 
 /// For each node the smallest node that must share its list of labels: tied nodes, and their parents by position.
-fn label_groups(spec: &ModelSpec) -> Vec<usize> {
+pub(crate) fn label_groups(spec: &ModelSpec, same_labels: &[Vec<String>]) -> Vec<usize> {
     let mut group: Vec<usize> = (0..spec.nodes.len()).collect();
     let parents = |child: usize| -> Vec<usize> {
         let mut parents: Vec<usize> = spec.edges.iter().filter(|edge| edge.1 == child).map(|edge| edge.0).collect();
@@ -278,6 +305,10 @@ fn label_groups(spec: &ModelSpec) -> Vec<usize> {
                 join(a, b);
             }
         }
+    }
+    for names in same_labels {
+        let members: Vec<usize> = names.iter().filter_map(|name| spec.find(name)).collect();
+        members.windows(2).for_each(|pair| join(pair[0], pair[1]));
     }
     group
 }

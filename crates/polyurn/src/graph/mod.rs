@@ -20,7 +20,8 @@ mod statement;
 mod triangulate;
 
 pub use batches::{BatchOptions, Batcher, RowBatch, StreamLabels};
-pub use bind::{BindOptions, Binding, SeenNode, bind, bind_owned, bind_without_data};
+pub(crate) use bind::label_groups;
+pub use bind::{BindOptions, Binding, SeenNode, bind, bind_owned, bind_without_data, resolve_for};
 pub use contraction::Contraction;
 pub use dot::dot;
 pub use local::local_nodes;

@@ -37,6 +37,8 @@ pub struct Wish {
     pub scheme: Scheme,
     /// When to resample.
     pub when: Option<When>,
+    /// Seconds of one core that one run is planned for, where there is no time limit.
+    pub seconds_per_run: Option<f64>,
     /// Time that the whole job may take.
     pub time_limit: Option<Duration>,
 }
@@ -139,7 +141,7 @@ impl Wish {
                 let seconds = left.as_secs_f64() * SHARE_OF_LIMIT;
                 (seconds * at_once / runs as f64, seconds)
             }
-            None => (SECONDS_PER_RUN, f64::INFINITY),
+            None => (self.seconds_per_run.unwrap_or(SECONDS_PER_RUN), f64::INFINITY),
         };
         let n_passes = |rejuvenation: u32, n_cooling: u32| {
             f64::from(1 + rejuvenation) + if heat == 1.0 { 0.0 } else { f64::from(n_cooling) }

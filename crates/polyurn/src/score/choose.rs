@@ -1,0 +1,169 @@
+//! Which engine scores a problem, and why.
+
+use super::{Means, Method, Scoring, free_sizes};
+use crate::control::Control;
+use crate::engine::Problem;
+use crate::engine::exact::{Cost, Exact, Prepared};
+use crate::engine::smc::{Crew, Order, Settled, When, Wish};
+use crate::engine::sweeps::{Climb, Vb};
+use crate::error::{Error, Result};
+use crate::graph::NodeIndex;
+
+/// The engine that was chosen, made ready where that is work.
+pub(super) enum Engine<'p> {
+    /// One exact number.
+    Exact(Box<Prepared<'p>>),
+    /// One for each total.
+    ExactTotals(Exact),
+    /// By this name, `smc` or `sis`.
+    Particles(&'static str, Settled),
+    /// So many urns.
+    Naive(u64),
+    /// A lower bound.
+    Vb(Vb),
+}
+
+/// Share of a time limit that `auto` spends on an exact answer before it turns to particles.
+const SHARE_FOR_EXACT: f64 = 0.5;
+/// Distinct records with hidden values beyond which `auto` does not think of an exact answer.
+const MOST_AMBIGUOUS: usize = 5000;
+
+impl Scoring {
+    /// The engine that was asked for, or the best that fits; and why.
+    pub(super) fn choose<'p>(
+        &self,
+        problem: &Problem<'p>,
+        means: Means,
+        control: &mut Control<'_>,
+    ) -> Result<(Engine<'p>, String)> {
+        let asked = || "asked for".to_owned();
+        let crew = Crew { isa: self.isa, threads: means.threads, max_memory: self.max_memory };
+        let order = self.order(problem)?;
+        let wish = || Wish { order, time_limit: means.time, ..self.wish.clone() };
+        let mut smc = |wish: Wish| wish.settle(problem, crew, means.seed, control);
+        match self.method {
+            Method::Exact => {
+                let exact = Exact { max_memory: self.max_memory };
+                let engine = if problem.counts.unknown.is_empty() {
+                    Engine::Exact(Box::new(exact.prepare(problem)?))
+                } else {
+                    Engine::ExactTotals(exact)
+                };
+                Ok((engine, why_exact(problem, None)))
+            }
+            Method::Smc => Ok((Engine::Particles("smc", smc(wish())?), asked())),
+            Method::Sis => {
+                let plain = Wish { rejuvenation: Some(0), heat: Some(1.0), when: Some(When::Never), ..wish() };
+                Ok((Engine::Particles("sis", smc(plain)?), asked()))
+            }
+            Method::Naive => Ok((Engine::Naive(self.urns), asked())),
+            Method::Vb => {
+                if self.totals.is_some() {
+                    let message =
+                        "--totals: --method vb bounds the sum over all totals, not each of them; use exact or smc";
+                    return Err(Error::Setting(message.into()));
+                }
+                let free = free_sizes(&self.maximise, problem.model)?;
+                let climb = Climb { threads: means.threads, isa: self.isa, ..self.climb.clone() };
+                Ok((Engine::Vb(Vb { climb, start: None, free }), asked()))
+            }
+            Method::Auto if self.wants_particles => {
+                Ok((Engine::Particles("smc", smc(wish())?), "particles were asked for".into()))
+            }
+            Method::Auto => self.choose_automatically(problem, means, || smc(wish())),
+        }
+    }
+
+    fn choose_automatically<'p>(
+        &self,
+        problem: &Problem<'p>,
+        means: Means,
+        mut smc: impl FnMut() -> Result<Settled>,
+    ) -> Result<(Engine<'p>, String)> {
+        let exact = Exact { max_memory: self.max_memory };
+        let mut particles = |why: String| Ok((Engine::Particles("smc", smc()?), why));
+        // Not worth a forecast, which would itself take its time.
+        if n_ambiguous(problem) > MOST_AMBIGUOUS {
+            return particles(format!(
+                "an exact answer is out of reach: more than {MOST_AMBIGUOUS} distinct records have hidden values"
+            ));
+        }
+        let prepared = match exact.prepare(problem) {
+            Ok(prepared) => prepared,
+            Err(Error::TooCostly(_)) => {
+                return particles("an exact answer is out of reach: tokens can be allocated in too many ways".into());
+            }
+            Err(error) => return Err(error),
+        };
+        let patience = means.time.map_or(self.patience, |time| SHARE_FOR_EXACT * time.as_secs_f64());
+        let cost = prepared.cost();
+        if cost.seconds > patience || cost.bytes > self.max_memory as f64 {
+            return particles(format!(
+                "an exact answer would take about {} states and {} s",
+                rough(cost.states),
+                rough(cost.seconds)
+            ));
+        }
+        let why = why_exact(problem, Some(cost));
+        let is_known = problem.counts.unknown.is_empty();
+        Ok((if is_known { Engine::Exact(Box::new(prepared)) } else { Engine::ExactTotals(exact) }, why))
+    }
+
+    /// The order of the tokens, with its node found in the model.
+    fn order(&self, problem: &Problem<'_>) -> Result<Order> {
+        let Some(name) = &self.order_by else { return Ok(self.wish.order) };
+        order_by(name, problem)
+    }
+}
+
+/// An order by the groups of one node.
+///
+/// # Errors
+/// When the model has no such node, or no record shows it: all tokens would be one group. Where only some records show it,
+/// the others form a group of their own.
+pub fn order_by(name: &str, problem: &Problem<'_>) -> Result<Order> {
+    let Problem { model, counts, .. } = problem;
+    let node = model.find(name);
+    let node = node.ok_or_else(|| Error::Setting(format!("--order by:{name}: the model has no node `{name}`")))?;
+    let is_shown = |node: u32| counts.blocks.iter().any(|block| block.seen.contains(&node));
+    if counts.blocks.is_empty() || is_shown(node.0) {
+        return Ok(Order::By(node));
+    }
+    let name_of = |node: u32| model.node(NodeIndex(node)).name.as_str();
+    let in_all = |node: &u32| counts.blocks.iter().all(|block| block.seen.contains(node));
+    let nodes = || (0..counts.n_nodes() as u32).filter(|&node| is_shown(node));
+    let in_every: Vec<&str> = nodes().filter(in_all).map(name_of).collect();
+    let way_out = match (in_every.as_slice(), nodes().map(name_of).collect::<Vec<_>>().as_slice()) {
+        ([], []) => "use --order random".to_owned(),
+        ([], some) => format!("order by a node that records show: {}", some.join(", ")),
+        (every, _) => format!("order by a node that every record shows: {}", every.join(", ")),
+    };
+    Err(Error::Setting(format!("--order by:{name}: no record shows this node; {way_out}")))
+}
+
+/// Distinct records whose tokens can be allocated in more than one way.
+fn n_ambiguous(problem: &Problem<'_>) -> usize {
+    let has_choice = |node: &NodeIndex| problem.model.node(*node).size > 1;
+    let blocks = problem.counts.blocks.iter().zip(problem.plan.patterns());
+    blocks.filter(|(_, pattern)| pattern.unseen.iter().any(has_choice)).map(|(block, _)| block.n_records()).sum()
+}
+
+fn why_exact(problem: &Problem<'_>, cost: Option<Cost>) -> String {
+    let has_unseen = problem.plan.patterns().iter().any(|pattern| !pattern.unseen.is_empty());
+    match cost {
+        _ if !problem.counts.unknown.is_empty() => "the posterior of the total is exact".into(),
+        _ if !has_unseen => "nothing has to be summed out: the evidence has a closed form".into(),
+        None => "asked for".into(),
+        Some(cost) => format!("small enough to be exact: about {} states foreseen", rough(cost.states)),
+    }
+}
+
+/// A forecast needs no more than two digits.
+fn rough(value: f64) -> String {
+    if (0.01..1e4).contains(&value) {
+        let digits = if value < 10.0 { 2 } else { 0 };
+        format!("{value:.digits$}")
+    } else {
+        format!("{value:.1e}")
+    }
+}

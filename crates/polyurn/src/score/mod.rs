@@ -1,0 +1,276 @@
+//! From a bound model to its evidence: which engine, what it was asked for, and the number with all that goes with it.
+
+mod choose;
+mod maximised;
+mod scored;
+
+pub use choose::order_by;
+pub use maximised::{Maximised, free_sizes};
+pub use scored::{Particles, Score};
+
+use crate::Seed;
+use crate::control::Control;
+use crate::engine::Problem;
+use crate::engine::exact::TotalsRange;
+use crate::engine::naive::naive;
+use crate::engine::smc::{Settled, Wish};
+use crate::engine::sweeps::Climb;
+use crate::error::{Error, Result};
+use crate::evidence::{estimated_totals, evidence, ln_p_given, totals};
+use crate::graph::{Binding, NodeIndex};
+use crate::math::{Double, log_sum_exp};
+use crate::prior::{Prior, PriorSettings};
+use crate::simd::Isa;
+use crate::warning::Warning;
+use choose::Engine;
+use std::time::{Duration, Instant};
+
+/// The engines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Method {
+    /// The cheapest engine that fits the limits.
+    #[default]
+    Auto,
+    /// The exact number.
+    Exact,
+    /// Sequential Monte Carlo with moves.
+    Smc,
+    /// Sequential importance sampling, never resampled.
+    Sis,
+    /// Free urns, hits counted.
+    Naive,
+    /// Variational Bayes: a lower bound.
+    Vb,
+}
+
+impl Method {
+    /// As it is spelt.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Auto => "auto",
+            Method::Exact => "exact",
+            Method::Smc => "smc",
+            Method::Sis => "sis",
+            Method::Naive => "naive",
+            Method::Vb => "vb",
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Scoring {
+    /// The engine.
+    pub method: Method,
+    /// Settings of the particles, without a time limit: that comes with each job.
+    pub wish: Wish,
+    /// Order tokens by this node, whatever the wish says.
+    pub order_by: Option<String>,
+    /// Whether `auto` is to take particles, because some of their settings were given.
+    pub wants_particles: bool,
+    /// Urns of the naive method.
+    pub urns: u64,
+    /// Settings of the sweeps; the job's threads replace theirs.
+    pub climb: Climb,
+    /// Sizes of the prior that variational Bayes sets where its bound is largest.
+    pub maximise: Vec<String>,
+    /// Seen root nodes: also give ln p(sequence) given their values.
+    pub given: Vec<String>,
+    /// With unknown cells: the totals to list.
+    pub totals: Option<TotalsRange>,
+    /// Instructions.
+    pub isa: Isa,
+    /// Without a time limit: seconds that `auto` spends on an exact answer before it turns to particles.
+    pub patience: f64,
+    /// Bytes for states or particles.
+    pub max_memory: u64,
+}
+
+impl Default for Scoring {
+    fn default() -> Self {
+        Scoring {
+            method: Method::Auto,
+            wish: Wish::default(),
+            order_by: None,
+            wants_particles: false,
+            urns: NAIVE_URNS,
+            climb: Climb::default(),
+            maximise: Vec::new(),
+            given: Vec::new(),
+            totals: None,
+            isa: Isa::detect(),
+            patience: PATIENCE_FOR_EXACT,
+            max_memory: 4 << 30,
+        }
+    }
+}
+
+/// Urns of the naive method, unless asked otherwise.
+const NAIVE_URNS: u64 = 100_000;
+
+/// Seconds that `auto` spends on an exact answer, unless asked otherwise.
+const PATIENCE_FOR_EXACT: f64 = 10.0;
+
+/// Who does the work, and how long it may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Means {
+    /// Threads.
+    pub threads: usize,
+    /// What engines that choose their sizes plan for.
+    pub time: Option<Duration>,
+    /// Of all random draws.
+    pub seed: Seed,
+}
+
+impl Scoring {
+    /// The evidence of a bound model at one prior.
+    ///
+    /// # Errors
+    /// When something asked for does not fit the model, when the engine refuses, or when the run is stopped before there is
+    /// an answer.
+    pub fn score(
+        &self,
+        binding: &Binding,
+        settings: &PriorSettings,
+        means: Means,
+        control: &mut Control<'_>,
+    ) -> Result<Score> {
+        let start = Instant::now();
+        let Binding { model, counts, warnings } = binding;
+        let prior = Prior::build(model, settings)?;
+        let mut problem = Problem::new(model, &prior, counts)?;
+        let is_known = counts.unknown.is_empty();
+        let given = self.given_nodes(&problem)?;
+        if !is_known && !given.is_empty() {
+            return Err(Error::Setting("--given: there is no one sequence when some cells are unknown".into()));
+        }
+        let n_tokens = is_known.then_some(counts.total());
+        let rate = prior.total_of(n_tokens)?.rate;
+        let mut ln_p_of_given = ln_p_given(&problem, &given)?;
+        let (engine, why) = self.choose(&problem, means, control)?;
+        let has_unseen = problem.plan.patterns().iter().any(|pattern| !pattern.unseen.is_empty());
+        let mut score = Score {
+            a: prior.a(),
+            shape: prior.shape(),
+            rate,
+            log_marginal: 0.0,
+            std_error: None,
+            parts: None,
+            given: None,
+            totals: None,
+            method: "exact",
+            why,
+            kernel: if has_unseen || !is_known { "state map" } else { "closed form" },
+            particles: None,
+            hits: None,
+            climbs: None,
+            maximised: Vec::new(),
+            seconds: 0.0,
+            tokens: counts.n_tokens,
+            unit: counts.unit,
+            records: counts.n_records() as u64,
+            warnings: warnings.clone(),
+        };
+        let range = self.totals.unwrap_or(TotalsRange::Auto);
+        let mut parts_as_given = None;
+        let mut found_prior = None;
+        let sequence = match engine {
+            Engine::Exact(prepared) => Some(prepared.ln_p_sequence(control)?.ln_p_sequence),
+            Engine::ExactTotals(exact) => {
+                let list = totals(&problem, &exact, range, control)?;
+                score.log_marginal = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
+                score.totals = Some(list);
+                None
+            }
+            Engine::Particles(method, Settled { smc, warning, .. }) => {
+                score.method = method;
+                score.warnings.extend(warning);
+                score.kernel = smc.isa.name();
+                if is_known {
+                    let estimate = smc.ln_p_sequence(&problem, means.seed, control)?;
+                    let sequence = Double::from(estimate.ln_p_sequence);
+                    let parts = evidence(&problem, sequence)?;
+                    let to_marginal = parts.log_p_total + parts.log_arrangements;
+                    parts_as_given = Some(parts);
+                    score.take(Particles { smc, estimate, to_marginal });
+                    Some(sequence)
+                } else {
+                    let found = estimated_totals(&problem, &smc, range, means.seed, control)?;
+                    score.log_marginal = found.estimate.ln_p_sequence;
+                    score.take(Particles { smc, estimate: found.estimate, to_marginal: 0.0 });
+                    score.totals = Some(found.totals);
+                    None
+                }
+            }
+            Engine::Vb(vb) => {
+                let fit = control.until(control.turn_end(), |control| vb.fit(&problem, means.seed, control))?;
+                score.method = "vb";
+                score.kernel = vb.climb.isa.name();
+                score.warnings.extend(fit.climbs.warnings.iter().cloned());
+                score.maximised = Maximised::all(&self.maximise, &vb.free, &fit);
+                score.a = fit.prior.a();
+                score.shape = fit.prior.shape();
+                score.rate = fit.prior.total_of(n_tokens)?.rate;
+                found_prior = (!vb.free.is_nothing()).then_some(fit.prior);
+                if is_known {
+                    let parts = evidence(&problem, fit.bound)?;
+                    score.climbs = Some((fit.climbs, parts.log_p_total + parts.log_arrangements));
+                    parts_as_given = Some(parts);
+                    Some(fit.bound)
+                } else {
+                    score.log_marginal = fit.bound.value();
+                    score.climbs = Some((fit.climbs, 0.0));
+                    None
+                }
+            }
+            Engine::Naive(n_urns) => {
+                let hits = control.until(control.turn_end(), |control| naive(&problem, n_urns, means.seed, control))?;
+                score.method = "naive";
+                score.kernel = "urn";
+                score.std_error = hits.std_error;
+                if hits.n_hits == 0 {
+                    score.warnings.push(Warning::NoHits { tries: hits.n_tries });
+                }
+                if hits.n_tries < n_urns {
+                    score.warnings.push(Warning::TimeUp { finished: hits.n_tries, asked: n_urns });
+                }
+                score.hits = Some(hits);
+                Some(Double::from(hits.ln_p_sequence))
+            }
+        };
+        if let Some(prior) = &found_prior {
+            problem = problem.with_prior(prior);
+            ln_p_of_given = ln_p_given(&problem, &given)?;
+        }
+        if let Some(sequence) = sequence {
+            let parts = match parts_as_given.filter(|_| found_prior.is_none()) {
+                Some(parts) => parts,
+                None => evidence(&problem, sequence)?,
+            };
+            score.log_marginal = parts.log_marginal;
+            score.given = (!given.is_empty()).then(|| (sequence - ln_p_of_given).value());
+            score.parts = Some(parts);
+        }
+        if !problem.prior.is_consistent() {
+            score.warnings.push(Warning::InconsistentPrior);
+        }
+        if score.log_marginal == f64::NEG_INFINITY && score.hits.is_none() {
+            score.warnings.push(Warning::ImpossibleData);
+        }
+        score.seconds = start.elapsed().as_secs_f64();
+        Ok(score)
+    }
+
+    fn given_nodes(&self, problem: &Problem<'_>) -> Result<Vec<NodeIndex>> {
+        let find = |name: &String| {
+            problem
+                .model
+                .find(name)
+                .ok_or_else(|| Error::Setting(format!("--given {name}: the model has no such node")))
+        };
+        let mut nodes: Vec<NodeIndex> = self.given.iter().map(find).collect::<Result<_>>()?;
+        nodes.sort_unstable();
+        nodes.dedup();
+        Ok(nodes)
+    }
+}

@@ -1,0 +1,88 @@
+//! The evidence of one model, with everything that a user may want to know about it.
+
+use super::Maximised;
+use crate::counts::Unit;
+use crate::engine::naive::Hits;
+use crate::engine::smc::{Estimate, Smc};
+use crate::engine::sweeps::Climbs;
+use crate::evidence::{Evidence, TotalProbability};
+use crate::warning::Warning;
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub struct Score {
+    /// Equivalent sample size.
+    pub a: f64,
+    /// Shape of the intensity's Gamma prior.
+    pub shape: f64,
+    /// Its rate.
+    pub rate: f64,
+    /// ln p(data).
+    pub log_marginal: f64,
+    /// Its standard error; `None` when it is exact, or when there is no way to tell.
+    pub std_error: Option<f64>,
+    /// The three parts of the evidence; none with unknown cells.
+    pub parts: Option<Evidence>,
+    /// ln p(sequence | values of the given nodes).
+    pub given: Option<f64>,
+    /// With unknown cells: the posterior of the total.
+    pub totals: Option<Vec<TotalProbability>>,
+    /// Name of the engine.
+    pub method: &'static str,
+    /// Why this engine.
+    pub why: String,
+    /// How it computed.
+    pub kernel: &'static str,
+    /// What the particles did, if there were any.
+    pub particles: Option<Particles>,
+    /// Free urns and hits, for the naive method.
+    pub hits: Option<Hits>,
+    /// Sweeps, for variational Bayes, and what to add to their objectives.
+    pub climbs: Option<(Climbs, f64)>,
+    /// Sizes of the prior that were set where the bound is largest.
+    pub maximised: Vec<Maximised>,
+    /// Time that it took.
+    pub seconds: f64,
+    /// Tokens, in units of `unit`.
+    pub tokens: u64,
+    /// What one counted token stands for.
+    pub unit: Unit,
+    /// Distinct records.
+    pub records: u64,
+    /// What a user should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// What the particles did.
+#[derive(Debug, Clone)]
+pub struct Particles {
+    /// Their settings.
+    pub smc: Smc,
+    /// Their estimate of ln p(sequence), or with unknown cells of ln p(data).
+    pub estimate: Estimate,
+    /// What to add to a run's estimate for ln p(data).
+    pub to_marginal: f64,
+}
+
+impl Score {
+    /// Takes over what an estimate says beside its number.
+    pub(super) fn take(&mut self, particles: Particles) {
+        self.std_error = particles.estimate.std_error;
+        self.warnings.extend(particles.estimate.warnings.iter().cloned());
+        self.particles = Some(particles);
+    }
+
+    /// Whether the number is exact.
+    pub fn is_exact(&self) -> bool {
+        self.method == "exact"
+    }
+
+    /// What the number is: `exact`, `estimate`, or `lower` for a lower bound.
+    pub fn bound(&self) -> &'static str {
+        match self.method {
+            "exact" => "exact",
+            "vb" => "lower",
+            _ => "estimate",
+        }
+    }
+}
