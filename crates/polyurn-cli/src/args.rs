@@ -2,7 +2,7 @@
 
 use crate::text::{
     parse_a_values, parse_duration, parse_heat, parse_kappa, parse_memory, parse_name, parse_particles,
-    parse_pseudo_count, parse_tau, parse_tolerance, parse_totals, parse_when,
+    parse_pseudo_count, parse_sensitivity, parse_tau, parse_tolerance, parse_totals, parse_when,
 };
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use polyurn::engine::exact::TotalsRange;
@@ -28,6 +28,10 @@ pub enum Command {
     Score(ScoreArgs),
     /// The posterior of a model's tables.
     Fit(FitArgs),
+    /// Which size: the evidence of every size in the ranges of a model, ranked.
+    Select(SelectArgs),
+    /// Which structure: the evidence of several models of the same columns, ranked.
+    Compare(CompareArgs),
     /// ln pi(S) and d_EP of every allocation tensor that fits the data, each once.
     Enumerate(EnumerateArgs),
     /// Draw data from a model, or tokens from a table of counts.
@@ -356,6 +360,60 @@ pub struct ScoreArgs {
     pub limits: LimitArgs,
     #[command(flatten)]
     pub checkpoint: CheckpointArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `select`.
+#[derive(Debug, Args)]
+pub struct SelectArgs {
+    /// Model with sizes to choose from: `r[1..8] -> i j k`, `doc -> topic[5,10,20] -> word`, `lca(1..6)`.
+    #[arg(long, value_name = "TEXT|FILE", allow_hyphen_values = true)]
+    pub model: String,
+    #[command(flatten)]
+    pub contest: ContestArgs,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// A model, as for `score`, or with sizes to choose from, as for `select`; give it again for each model.
+    #[arg(long = "model", value_name = "TEXT|FILE", allow_hyphen_values = true, required = true)]
+    pub models: Vec<String>,
+    #[command(flatten)]
+    pub contest: ContestArgs,
+}
+
+/// What `select` and `compare` have in common.
+#[derive(Debug, Args)]
+pub struct ContestArgs {
+    #[command(flatten)]
+    pub data: DataArgs,
+    #[command(flatten)]
+    pub prior: PriorArgs,
+    /// Engine. `auto` takes the exact answer where it is cheap and particles elsewhere, with more work where models are close.
+    #[arg(long, value_name = "METHOD", default_value = "auto")]
+    pub method: ScoreMethod,
+    /// Table of prior weights of models (CSV): a column for each node whose size varies, or a column `model`, and a column
+    /// `weight` [default: all the same].
+    #[arg(long, value_name = "FILE")]
+    pub model_prior: Option<PathBuf>,
+    /// Also rank at these multiples of `a`, to see how the answer moves with it; `none` for not at all [default:
+    /// 0.25,0.5,2,4, where the scores are cheap].
+    #[arg(long, value_name = "FACTORS|none", value_parser = parse_sensitivity)]
+    pub sensitivity: Option<AValues>,
+    /// Do not compute the lower bound (ELBO) of variational Bayes beside the evidence.
+    #[arg(long)]
+    pub no_bound: bool,
+    /// Print the table as CSV.
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    #[command(flatten)]
+    pub particles: ParticleArgs,
+    #[command(flatten)]
+    pub sweeps: SweepArgs,
+    #[command(flatten)]
+    pub limits: LimitArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }

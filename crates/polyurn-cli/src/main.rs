@@ -35,6 +35,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Score(args) => cmd::score::run(&args),
         Command::Fit(args) => cmd::fit::run(&args),
+        Command::Select(args) => cmd::select::select(&args),
+        Command::Compare(args) => cmd::select::compare(&args),
         Command::Enumerate(args) => cmd::enumerate::run(&args),
         Command::Simulate(args) => cmd::simulate::run(&args),
         Command::Check(args) => cmd::check::run(&args),

@@ -71,6 +71,7 @@ impl ParticleArgs {
             runs: self.runs,
             rejuvenation: self.rejuvenate,
             heat: self.heat,
+            start_pseudo_count: None,
             n_cooling: self.cooling,
             n_reallocations: self.split_merge,
             order,

@@ -33,6 +33,11 @@ pub fn parse_a_values(text: &str) -> Result<AValues, String> {
     Ok(AValues(values))
 }
 
+/// Factors of `a`, or `none` of them.
+pub fn parse_sensitivity(text: &str) -> Result<AValues, String> {
+    if text == "none" { Ok(AValues(Vec::new())) } else { parse_a_values(text) }
+}
+
 /// `word=0.01`, `word=0.01,0.1` or `word=1e-3..1:7`.
 pub fn parse_pseudo_count(text: &str) -> Result<(String, AValues), String> {
     let (node, values) = text.rsplit_once('=').ok_or("write it as NODE=VALUE, for example word=0.01")?;

@@ -36,7 +36,8 @@
 //! - [`engine`] computes ln p(sequence): [`engine::exact`] exactly, [`engine::smc`] by particles with an error,
 //!   [`engine::naive`] by counting hits; [`engine::sweeps`] bounds it from below and fits tables;
 //!   [`engine::enumerate`] lists all allocations;
-//! - [`evidence`] adds the total and the arrangements; [`score`] chooses the engine and does all of this; [`decomposition`] turns fitted tables into factors and marginals.
+//! - [`evidence`] adds the total and the arrangements; [`score`] chooses the engine and does all of this, [`select`]
+//!   does it for many models and ranks them; [`decomposition`] turns fitted tables into factors and marginals.
 //!
 //! Every run takes a [`control::Control`] (cancel, deadline, progress, checkpoint), every random draw a [`Seed`].
 //!
@@ -59,6 +60,7 @@ pub mod plan;
 pub mod prior;
 pub mod score;
 mod seed;
+pub mod select;
 pub mod simd;
 pub mod simulate;
 pub mod urn;

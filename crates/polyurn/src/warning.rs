@@ -98,6 +98,18 @@ pub enum Warning {
         /// Values that were asked for.
         asked: u64,
     },
+    /// The estimate is smaller than a lower bound of what it estimates.
+    BelowBound {
+        /// The bound.
+        bound: String,
+    },
+    /// Models that the time limit left without an answer.
+    ModelsLeftOut {
+        /// Those models, as they are shown.
+        models: Vec<String>,
+        /// Models that were asked for.
+        asked: u64,
+    },
     /// The checkpoint has finished runs beyond those that were asked for.
     RunsKept {
         /// How many.
@@ -234,6 +246,15 @@ impl fmt::Display for Warning {
                 "the time limit came before {} of {asked} values of a had an answer; left out: {}",
                 values.len(),
                 values.join(", ")
+            ),
+            Warning::BelowBound { bound } => {
+                write!(f, "the estimate is below the lower bound {bound}, so it is too low; give more --particles or --runs")
+            }
+            Warning::ModelsLeftOut { models, asked } => write!(
+                f,
+                "the time limit came before {} of {asked} models had an answer; left out: {}",
+                models.len(),
+                models.join(", ")
             ),
             Warning::NotConverged { sweeps } => {
                 write!(f, "still moving after {sweeps} sweeps; raise --max-iter, or --tol to be content with less")

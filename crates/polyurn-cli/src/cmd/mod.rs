@@ -11,4 +11,7 @@ mod fit_stream;
 pub mod info;
 pub mod score;
 mod score_shown;
+pub mod select;
+mod select_prior;
+mod select_shown;
 pub mod simulate;

@@ -7,6 +7,7 @@ mod contract;
 mod decomposition;
 mod faults;
 mod particles;
+mod select;
 mod streams;
 mod support;
 mod sweeps;

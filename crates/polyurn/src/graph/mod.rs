@@ -26,6 +26,7 @@ pub use contraction::Contraction;
 pub use dot::dot;
 pub use local::local_nodes;
 pub(crate) use local::why_not_local;
+pub(crate) use model::quote;
 pub use model::{Model, Node, NodeIndex, Table, TableIndex};
 pub use parse::ModelSource;
 pub use preset::{Preset, PresetEntry, catalogue};

@@ -196,7 +196,7 @@ impl Model {
 }
 
 /// A name as it must stand in model text: in double quotes (doubled inside) unless it is a plain word.
-fn quote(name: &str) -> String {
+pub(crate) fn quote(name: &str) -> String {
     let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }

@@ -63,9 +63,7 @@ impl Scoring {
                         "--totals: --method vb bounds the sum over all totals, not each of them; use exact or smc";
                     return Err(Error::Setting(message.into()));
                 }
-                let free = free_sizes(&self.maximise, problem.model)?;
-                let climb = Climb { threads: means.threads, isa: self.isa, ..self.climb.clone() };
-                Ok((Engine::Vb(Vb { climb, start: None, free }), asked()))
+                Ok((self.vb(problem, means)?, asked()))
             }
             Method::Auto if self.wants_particles => {
                 Ok((Engine::Particles("smc", smc(wish())?), "particles were asked for".into()))
@@ -81,7 +79,10 @@ impl Scoring {
         mut smc: impl FnMut() -> Result<Settled>,
     ) -> Result<(Engine<'p>, String)> {
         let exact = Exact { max_memory: self.max_memory };
-        let mut particles = |why: String| Ok((Engine::Particles("smc", smc()?), why));
+        let mut particles = |why: String| {
+            let engine = if self.takes_bound { self.vb(problem, means)? } else { Engine::Particles("smc", smc()?) };
+            Ok((engine, why))
+        };
         // Not worth a forecast, which would itself take its time.
         if n_ambiguous(problem) > MOST_AMBIGUOUS {
             return particles(format!(
@@ -107,6 +108,12 @@ impl Scoring {
         let why = why_exact(problem, Some(cost));
         let is_known = problem.counts.unknown.is_empty();
         Ok((if is_known { Engine::Exact(Box::new(prepared)) } else { Engine::ExactTotals(exact) }, why))
+    }
+
+    fn vb(&self, problem: &Problem<'_>, means: Means) -> Result<Engine<'static>> {
+        let free = free_sizes(&self.maximise, problem.model)?;
+        let climb = Climb { threads: means.threads, isa: self.isa, ..self.climb.clone() };
+        Ok(Engine::Vb(Vb { climb, start: None, free }))
     }
 
     /// The order of the tokens, with its node found in the model.

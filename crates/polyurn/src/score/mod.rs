@@ -80,6 +80,8 @@ pub struct Scoring {
     pub totals: Option<TotalsRange>,
     /// Instructions.
     pub isa: Isa,
+    /// Whether `auto` is content with a lower bound where an exact answer is too costly.
+    pub takes_bound: bool,
     /// Without a time limit: seconds that `auto` spends on an exact answer before it turns to particles.
     pub patience: f64,
     /// Bytes for states or particles.
@@ -99,6 +101,7 @@ impl Default for Scoring {
             given: Vec::new(),
             totals: None,
             isa: Isa::detect(),
+            takes_bound: false,
             patience: PATIENCE_FOR_EXACT,
             max_memory: 4 << 30,
         }
@@ -165,6 +168,7 @@ impl Scoring {
             hits: None,
             climbs: None,
             maximised: Vec::new(),
+            foreseen_seconds: 0.0,
             seconds: 0.0,
             tokens: counts.n_tokens,
             unit: counts.unit,
@@ -175,7 +179,10 @@ impl Scoring {
         let mut parts_as_given = None;
         let mut found_prior = None;
         let sequence = match engine {
-            Engine::Exact(prepared) => Some(prepared.ln_p_sequence(control)?.ln_p_sequence),
+            Engine::Exact(prepared) => {
+                score.foreseen_seconds = prepared.cost().seconds;
+                Some(prepared.ln_p_sequence(control)?.ln_p_sequence)
+            }
             Engine::ExactTotals(exact) => {
                 let list = totals(&problem, &exact, range, control)?;
                 score.log_marginal = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
@@ -186,6 +193,7 @@ impl Scoring {
                 score.method = method;
                 score.warnings.extend(warning);
                 score.kernel = smc.isa.name();
+                score.foreseen_seconds = smc.foreseen_seconds(&problem)?;
                 if is_known {
                     let estimate = smc.ln_p_sequence(&problem, means.seed, control)?;
                     let sequence = Double::from(estimate.ln_p_sequence);

@@ -27,6 +27,8 @@ pub struct Wish {
     pub rejuvenation: Option<u32>,
     /// Factor of the pseudo-counts at the start.
     pub heat: Option<f64>,
+    /// In place of that factor: the pseudo-count of a typical cell at the start. Needs no pilots.
+    pub start_pseudo_count: Option<f64>,
     /// Steps in which they are brought down.
     pub n_cooling: Option<u32>,
     /// Moves of whole groups of tokens per cooling step.
@@ -128,7 +130,8 @@ impl Wish {
             Some(left) if is_random && !is_all_given => Speed::measured(problem, crew, self.particles, seed, left)?,
             _ => Speed::foreseen(layout),
         };
-        let (heat, pilot_updates) = match self.heat {
+        let start_heat = |start: f64| (start * heat_to_one(layout)).clamp(1.0, LARGEST_HEAT);
+        let (heat, pilot_updates) = match self.heat.or(self.start_pseudo_count.map(start_heat)) {
             Some(heat) => (heat, 0),
             None if rejuvenation == 0 || !is_random => (1.0, 0),
             None => self.choose_heat(problem, crew, seed, time_left(), &mut speed, control)?,

@@ -1,0 +1,185 @@
+//! `polyurn select` and `polyurn compare`: models ranked by their evidence.
+
+use super::score::scoring;
+use super::select_prior::weights;
+use super::select_shown::{AtSize, Shown};
+use crate::args::{CompareArgs, ContestArgs, ScoreMethod, SelectArgs};
+use crate::load::{GivenModel, load_model};
+use crate::output::{Failure, Output};
+use crate::progress::control;
+use crate::signals;
+use polyurn::Warning;
+use polyurn::control::Control;
+use polyurn::io::{ReadOptions, read};
+use polyurn::prior::PriorSettings;
+use polyurn::select::{Candidate, Contest, Entry, Field, Ranking, Scored};
+use std::path::Path;
+use std::time::Instant;
+
+/// Multiples of `a` at which models are ranked too, unless asked otherwise.
+const FACTORS: [f64; 4] = [0.25, 0.5, 2.0, 4.0];
+/// Seconds of first scores, over all models, up to which that is done without being asked: a forecast, so that nothing
+/// depends on the clock.
+const CHEAP_SECONDS: f64 = 1.0;
+/// Rounds of more work for models that cannot be told apart.
+const ROUNDS: u32 = 2;
+/// The same for other values of `a`, where the aim is to see what moves.
+const ROUNDS_ELSEWHERE: u32 = 0;
+
+/// Ranks sizes.
+pub fn select(args: &SelectArgs) -> Result<(), Failure> {
+    run("select", std::slice::from_ref(&args.model), &args.contest)
+}
+
+/// Ranks models.
+pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
+    run("compare", &args.models, &args.contest)
+}
+
+fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(), Failure> {
+    let start = Instant::now();
+    let mut inputs: Vec<&Path> = models.iter().map(Path::new).collect();
+    inputs.push(&args.data.data);
+    inputs.extend(args.model_prior.as_deref());
+    let output = Output::open(&args.output, &inputs)?;
+    let given =
+        models.iter().map(|model| load_model(model, &args.prior)?.with_prior()).collect::<Result<Vec<_>, _>>()?;
+    let a_values = a_values(&given[0], args)?;
+    let scoring = scoring(args.method, &args.particles, &args.sweeps, &args.limits)?;
+    let fractions = args.method == ScoreMethod::Vb;
+    let dataset = read(&args.data.data, &ReadOptions { format: args.data.reading.format, fractions })?;
+    let entries = given.into_iter().zip(models).map(|(given, name)| Entry {
+        name: name.clone(),
+        source: given.source,
+        settings: given.settings,
+    });
+    let field = Field::new(entries.collect(), dataset, args.data.reading.columns.clone())?;
+    let weights = weights(args.model_prior.as_deref(), field.candidates())?;
+    let deadline = args.limits.time_limit.map(|limit| start + limit);
+    let contest = Contest {
+        scoring,
+        threads: output.n_threads,
+        seed: output.seed(),
+        deadline,
+        cancel: signals::cancel(),
+        wants_bounds: !args.no_bound && args.method != ScoreMethod::Vb,
+        most_rounds: ROUNDS,
+    };
+    let job = Job { field: &field, contest, args };
+    let mut control = control(&output, &args.limits, None)?;
+    let (sizes, elsewhere) = match a_values {
+        Some(values) => (job.at_all(&values, &mut control)?, Vec::new()),
+        None => {
+            let here = job.at(None, ROUNDS, &mut control)?;
+            let elsewhere = job.elsewhere(&here, &weights, &mut control)?;
+            (vec![here], elsewhere)
+        }
+    };
+    drop(control);
+    let shown = Shown::new(command, &field, &weights, sizes, elsewhere, args, start.elapsed().as_secs_f64())?;
+    output.warn_lines(&shown.warning_lines());
+    if args.csv {
+        return output.write(|out| out.write_all(shown.csv().as_bytes()));
+    }
+    output.result(|| shown.json(&output), || shown.text())
+}
+
+/// The values of `a` that were listed, if more than one.
+fn a_values(given: &GivenModel, args: &ContestArgs) -> Result<Option<Vec<f64>>, Failure> {
+    let Some(points) = &given.curve else { return Ok(None) };
+    if args.sensitivity.is_some() {
+        return Err(Failure::Usage("--sensitivity: --a has several values already; leave one of the two out".into()));
+    }
+    let values: Option<Vec<f64>> = points.iter().map(|point| point.a.filter(|_| point.is_a_alone())).collect();
+    values
+        .map(Some)
+        .ok_or_else(|| Failure::Usage("--pseudo-count: give one value here; only --a may have several".into()))
+}
+
+struct Job<'a> {
+    field: &'a Field,
+    contest: Contest,
+    args: &'a ContestArgs,
+}
+
+impl Job<'_> {
+    /// All candidates at one value of `a`, or at their own.
+    fn at(&self, a: Option<f64>, rounds: u32, control: &mut Control<'_>) -> Result<AtSize, Failure> {
+        let prior = |candidate: &Candidate| {
+            let settings = self.field.settings(candidate);
+            PriorSettings { a: a.or(settings.a), ..settings.clone() }
+        };
+        let contest = Contest {
+            most_rounds: rounds,
+            wants_bounds: self.contest.wants_bounds && rounds == ROUNDS,
+            ..self.contest.clone()
+        };
+        let found = contest.run(self.field, &prior, control)?;
+        Ok(AtSize { a, found })
+    }
+
+    /// All candidates at several values, each with its share of the time.
+    fn at_all(&self, values: &[f64], control: &mut Control<'_>) -> Result<Vec<AtSize>, Failure> {
+        let mut all = Vec::new();
+        for (ix, &a) in values.iter().enumerate() {
+            let share = self.contest.deadline.map(|deadline| {
+                let now = Instant::now();
+                now + deadline.saturating_duration_since(now) / (values.len() - ix) as u32
+            });
+            let contest = Contest { deadline: share, ..self.contest.clone() };
+            let job = Job { contest, ..*self };
+            all.push(job.at(Some(a), ROUNDS, control)?);
+        }
+        Ok(all)
+    }
+
+    /// The same at multiples of `a`, where it was asked for or is cheap.
+    fn elsewhere(&self, here: &AtSize, weights: &[f64], control: &mut Control<'_>) -> Result<Vec<AtSize>, Failure> {
+        let follows = self.field.candidates().iter().all(|one| self.field.settings(one).tables_follow_a());
+        let factors: Vec<f64> = match &self.args.sensitivity {
+            Some(_) if !follows => {
+                let message =
+                    "--sensitivity: the prior has a size of its own, so `a` does not move the tables; leave it out";
+                return Err(Failure::Usage(message.into()));
+            }
+            Some(factors) => factors.0.clone(),
+            None if !follows || !self.is_cheap(here) => return Ok(Vec::new()),
+            None => FACTORS.to_vec(),
+        };
+        let Ok(ranking) = Ranking::new(&here.found, weights) else { return Ok(Vec::new()) };
+        let a = here.found[ranking.ranked[0].candidate].as_ref().map_or(1.0, |found| found.score.a);
+        let mut all = Vec::new();
+        for factor in factors {
+            if self.contest.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                break;
+            }
+            let found = self.at(Some(a * factor), ROUNDS_ELSEWHERE, control)?;
+            // Without time for all of them there is nothing to compare.
+            if found.found.iter().all(Option::is_some) {
+                all.push(found);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether scoring all of it a few times more is a matter of seconds.
+    fn is_cheap(&self, here: &AtSize) -> bool {
+        here.found.iter().flatten().map(|found| found.first_foreseen).sum::<f64>() <= CHEAP_SECONDS
+    }
+}
+
+/// Models without an answer.
+pub fn left_out(field: &Field, at: &[AtSize]) -> Option<Warning> {
+    let missing = |at: &AtSize| -> Vec<String> {
+        let name = |(found, candidate): (&Option<Scored>, &Candidate)| {
+            found.is_none().then(|| match at.a {
+                Some(a) => format!("{} at a = {a}", candidate.model),
+                None => candidate.model.clone(),
+            })
+        };
+        at.found.iter().zip(field.candidates()).filter_map(name).collect()
+    };
+    let models: Vec<String> = at.iter().flat_map(missing).collect();
+    let asked = (at.len() * field.candidates().len()) as u64;
+    (!models.is_empty()).then_some(Warning::ModelsLeftOut { models, asked })
+}

@@ -1,0 +1,80 @@
+//! Prior weights of models, from a file.
+
+use crate::output::Failure;
+use polyurn::counts::{Dataset, Labels};
+use polyurn::io::{ReadOptions, read};
+use polyurn::select::Candidate;
+use std::path::Path;
+
+/// The column of the weights.
+const WEIGHT: &str = "weight";
+/// The column of models as text.
+const MODEL: &str = "model";
+
+/// A weight for each candidate, in no unit: all the same without a file.
+pub fn weights(file: Option<&Path>, candidates: &[Candidate]) -> Result<Vec<f64>, Failure> {
+    match file {
+        None => Ok(vec![1.0; candidates.len()]),
+        Some(file) => {
+            let table = read(file, &ReadOptions::default())?;
+            let weights = Weights::new(file, &table)?;
+            candidates.iter().map(|candidate| weights.of(candidate)).collect()
+        }
+    }
+}
+
+struct Weights<'a> {
+    file: &'a Path,
+    table: &'a Dataset,
+    weight: usize,
+}
+
+impl<'a> Weights<'a> {
+    fn new(file: &'a Path, table: &'a Dataset) -> Result<Self, Failure> {
+        let weight = table.columns.iter().position(|column| column.name.as_deref() == Some(WEIGHT)).ok_or_else(|| {
+            Failure::Usage(format!(
+                "{}: has no column `{WEIGHT}`; give one, beside a column for each node whose size varies, or a column `{MODEL}`",
+                file.display()
+            ))
+        })?;
+        Ok(Weights { file, table, weight })
+    }
+
+    fn cell(&self, column: usize, row: usize) -> Option<String> {
+        let value = self.table.values[column][row];
+        let labels: &Labels = &self.table.columns[column].labels;
+        (value < labels.len()).then(|| labels.name(value).into_owned())
+    }
+
+    /// The weight in the one row that speaks of this candidate.
+    fn of(&self, candidate: &Candidate) -> Result<f64, Failure> {
+        let wrong = |why: String| Failure::Usage(format!("{}: {why}", self.file.display()));
+        let speaks_of = |row: &usize| {
+            (0..self.table.columns.len()).filter(|&column| column != self.weight).all(|column| {
+                let name = self.table.columns[column].name.as_deref().unwrap_or_default();
+                let cell = self.cell(column, *row).unwrap_or_default();
+                if name == MODEL {
+                    let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    return spaced(&cell) == spaced(&candidate.model);
+                }
+                candidate.sizes.iter().any(|(node, size)| node == name && cell == size.to_string())
+            })
+        };
+        let rows: Vec<usize> = (0..self.table.n_rows()).filter(speaks_of).collect();
+        let [row] = rows[..] else {
+            let n = if rows.is_empty() { "no row" } else { "several rows" };
+            return Err(wrong(format!(
+                "{n} for the model `{}`; give each model one row, weight 0 for none",
+                candidate.model
+            )));
+        };
+        let text = self.cell(self.weight, row).unwrap_or_default();
+        match text.parse::<f64>() {
+            Ok(weight) if weight >= 0.0 && weight.is_finite() => Ok(weight),
+            _ => Err(wrong(format!(
+                "`{text}` is not a weight for the model `{}`; give a number from 0 on",
+                candidate.model
+            ))),
+        }
+    }
+}

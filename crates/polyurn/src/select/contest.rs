@@ -1,0 +1,333 @@
+//! Scores all candidates, the doubtful ones with more work.
+
+use super::field::{Candidate, Field};
+use crate::Seed;
+use crate::control::{Cancel, Control};
+use crate::engine::Problem;
+use crate::engine::smc::Wish;
+use crate::engine::sweeps::{Climb, Vb};
+use crate::error::{Error, Result, Stop};
+use crate::evidence::evidence;
+use crate::graph::Model;
+use crate::parallel::map_watched;
+use crate::prior::{Prior, PriorSettings};
+use crate::score::{Means, Method, Score, Scoring};
+use crate::simd::Isa;
+use crate::warning::Warning;
+use std::time::{Duration, Instant};
+
+/// What is to be done for all candidates.
+#[derive(Debug, Clone)]
+pub struct Contest {
+    /// How to score, where the method is not `auto` or particles have settings of their own: then there is one round.
+    pub scoring: Scoring,
+    /// Threads.
+    pub threads: usize,
+    /// Of all random draws.
+    pub seed: Seed,
+    /// When to stop; without it nothing depends on the clock.
+    pub deadline: Option<Instant>,
+    /// Stops from outside.
+    pub cancel: Cancel,
+    /// Whether to put the bound of variational Bayes beside the evidence.
+    pub wants_bounds: bool,
+    /// Rounds of more work at most, where there is no deadline.
+    pub most_rounds: u32,
+}
+
+/// What was found for one candidate.
+#[derive(Debug, Clone)]
+pub struct Scored {
+    /// The model with its nodes.
+    pub model: Model,
+    /// Whether each node is seen.
+    pub is_seen: Vec<bool>,
+    /// The evidence.
+    pub score: Score,
+    /// The bound of variational Bayes, on the scale of the evidence.
+    pub bound: Option<f64>,
+    /// Rough seconds that its first score was foreseen to take.
+    pub first_foreseen: f64,
+    /// Time for all that was done for it.
+    pub seconds: f64,
+    /// How often it was scored.
+    pub n_rounds: u32,
+}
+
+/// Sweeps for a bound that stands beside the evidence.
+const BOUND: Climb = Climb { restarts: 10, max_iter: 200, tol: 1e-6, isa: Isa::SCALAR, threads: 1 };
+/// A model whose bound is so many nats below the best bound is left at that. Bounds are below the evidence by tens of nats at
+/// most where models are close, and by more for larger models. Climbs may end far below the best bound, so the next sizes on
+/// either side are scored too.
+const FAR_BELOW: f64 = 100.0;
+/// With no more models than this that are not far below, quick scores are not worth their time.
+const FEW: usize = 2;
+/// The quick score: runs, planned seconds of each, moves of each token, pseudo-count of a cell to cool down from; an exact
+/// answer if it takes no longer.
+const QUICK_RUNS: u64 = 2;
+const QUICK_SECONDS: f64 = 0.08;
+const QUICK_REJUVENATION: u32 = 8;
+const QUICK_START: f64 = 0.25;
+const QUICK_PATIENCE: f64 = 0.5;
+/// The first careful score: planned seconds of each run.
+const CAREFUL_SECONDS: f64 = 0.2;
+/// Patience for an exact answer where it is worth more.
+const PATIENCE: f64 = 3.0;
+/// A candidate so many nats below the best after the quick score is out of it. Quick scores are too low by a few nats where
+/// there are many components; a candidate within reach is scored again.
+const OUT_OF_REACH: f64 = 15.0;
+/// Two evidences differ if their distance exceeds so many standard errors.
+pub(super) const ERRORS: f64 = 3.0;
+/// An error below this does not matter to anybody.
+const SMALL_ERROR: f64 = 0.1;
+/// How many times as many runs each further round has.
+const GROWTH: u64 = 4;
+/// Runs of the first careful round.
+const CAREFUL_RUNS: u64 = 4;
+/// Shares of the time that is left for bounds and for quick scores.
+const BOUND_SHARE: f64 = 0.2;
+const QUICK_SHARE: f64 = 0.35;
+
+impl Contest {
+    /// Scores every candidate; there is none where there was no time.
+    ///
+    /// `prior` gives a candidate's prior.
+    ///
+    /// # Errors
+    /// What is wrong with a model, and a stop from outside.
+    pub fn run(
+        &self,
+        field: &Field,
+        prior: &(dyn Fn(&Candidate) -> PriorSettings + Sync),
+        control: &mut Control<'_>,
+    ) -> Result<Vec<Option<Scored>>> {
+        let runner = Runner { contest: self, field, prior };
+        let everybody: Vec<usize> = (0..field.candidates().len()).collect();
+        let mut found: Vec<Option<Scored>> = vec![None; everybody.len()];
+        let is_staged = self.scoring.method == Method::Auto && !self.scoring.wants_particles;
+        let mut bounds: Vec<Option<f64>> = vec![None; everybody.len()];
+        let mut step = 0.0;
+        let n_steps = if is_staged { 3.0 } else { 2.0 };
+        let mut tick = |stage: &str, step: f64, done: f64| control.tick(stage, (step + done) / n_steps);
+        if is_staged || self.wants_bounds {
+            bounds = runner.bounds(&everybody, &mut |done| tick("bounds", 0.0, done))?;
+            step += 1.0;
+        }
+        if !is_staged {
+            runner.round(&everybody, &self.scoring, 1, 1.0, &mut found, &mut |done| tick("scores", step, done))?;
+            self.put_beside(&mut found, &bounds);
+            return Ok(found);
+        }
+        let best_bound = bounds.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
+        let is_far = |ix: usize| bounds[ix].is_some_and(|bound| bound < best_bound - FAR_BELOW);
+        let is_beside = |ix: usize| everybody.iter().any(|&other| !is_far(other) && field.are_neighbours(ix, other));
+        let (far, near): (Vec<usize>, Vec<usize>) = everybody.iter().partition(|&&ix| is_far(ix) && !is_beside(ix));
+        let mut careful_round = 1;
+        let mut doubtful = near.clone();
+        if near.len() > FEW || self.most_rounds == 0 {
+            let share = QUICK_SHARE;
+            runner.round(&near, &self.quick(), 1, share, &mut found, &mut |done| tick("quick scores", step, done))?;
+            self.put_beside(&mut found, &bounds);
+            doubtful = within_reach(&found, true);
+            careful_round = 2;
+        }
+        step += 1.0;
+        let mut runs = CAREFUL_RUNS;
+        for round in careful_round.. {
+            if doubtful.is_empty() || self.is_over(round - careful_round) {
+                break;
+            }
+            let careful = self.careful(runs, doubtful.len(), round == careful_round);
+            runner.round(&doubtful, &careful, round, 1.0, &mut found, &mut |done| tick("closer scores", step, done))?;
+            self.put_beside(&mut found, &bounds);
+            doubtful = within_reach(&found, false);
+            runs *= GROWTH;
+        }
+        runner.round(&far, &self.bound_only(), 1, 1.0, &mut found, &mut |done| tick("other scores", step, done))?;
+        self.put_beside(&mut found, &bounds);
+        Ok(found)
+    }
+
+    fn is_over(&self, n_rounds: u32) -> bool {
+        match self.deadline {
+            Some(deadline) => Instant::now() >= deadline,
+            None => n_rounds >= self.most_rounds,
+        }
+    }
+
+    fn quick(&self) -> Scoring {
+        let wish = Wish {
+            runs: Some(QUICK_RUNS),
+            seconds_per_run: Some(QUICK_SECONDS),
+            rejuvenation: Some(QUICK_REJUVENATION),
+            start_pseudo_count: Some(QUICK_START),
+            ..self.scoring.wish.clone()
+        };
+        Scoring { wish, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+    }
+
+    fn careful(&self, runs: u64, n_contenders: usize, is_first: bool) -> Scoring {
+        let seconds_per_run = is_first.then_some(CAREFUL_SECONDS);
+        let wish = Wish { runs: Some(runs), seconds_per_run, ..self.scoring.wish.clone() };
+        Scoring { wish, patience: PATIENCE / n_contenders as f64, ..self.scoring.clone() }
+    }
+
+    fn bound_only(&self) -> Scoring {
+        Scoring { takes_bound: true, climb: BOUND, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+    }
+
+    /// Puts the bounds where they belong, and says where an estimate lies below its own.
+    fn put_beside(&self, found: &mut [Option<Scored>], bounds: &[Option<f64>]) {
+        for (found, &bound) in found.iter_mut().zip(bounds) {
+            let (Some(found), Some(bound)) = (found, bound) else { continue };
+            found.bound = Some(bound);
+            let score = &mut found.score;
+            let is_below = score.log_marginal + ERRORS * score.std_error.unwrap_or(0.0) < bound;
+            let is_new = !score.warnings.iter().any(|warning| matches!(warning, Warning::BelowBound { .. }));
+            if score.bound() == "estimate" && is_below && is_new {
+                score.warnings.push(Warning::BelowBound { bound: format!("{bound:.2}") });
+            }
+        }
+    }
+}
+
+/// Who has to be scored again: after the quick scores everyone within reach of the best, later those that the errors do not
+/// tell from it, and the best itself. An estimate that lies below its own bound counts as much as the bound.
+fn within_reach(found: &[Option<Scored>], is_after_quick: bool) -> Vec<usize> {
+    let height = |found: &Scored| found.score.log_marginal.max(found.bound.unwrap_or(f64::NEG_INFINITY));
+    let scored: Vec<(usize, &Scored)> =
+        found.iter().enumerate().filter_map(|(ix, found)| Some((ix, found.as_ref()?))).collect();
+    let Some(&(best, top)) = scored.iter().max_by(|(_, a), (_, b)| height(a).total_cmp(&height(b))) else {
+        return Vec::new();
+    };
+    let error = |score: &Score| if score.is_exact() { 0.0 } else { score.std_error.unwrap_or(f64::INFINITY) };
+    let is_near = |other: &Scored| {
+        let apart = height(top) - height(other);
+        let joint = error(&top.score).hypot(error(&other.score));
+        if is_after_quick {
+            apart <= OUT_OF_REACH.max(ERRORS * joint)
+        } else {
+            joint > SMALL_ERROR && apart <= ERRORS * joint
+        }
+    };
+    let mut all: Vec<usize> =
+        scored.iter().filter(|(ix, other)| *ix != best && is_near(other)).map(|(ix, _)| *ix).collect();
+    if is_after_quick || !all.is_empty() {
+        all.push(best);
+    }
+    all.retain(|&ix| found[ix].as_ref().is_some_and(|found| !found.score.is_exact()));
+    all.sort_unstable();
+    all
+}
+
+struct Runner<'a> {
+    contest: &'a Contest,
+    field: &'a Field,
+    prior: &'a (dyn Fn(&Candidate) -> PriorSettings + Sync),
+}
+
+impl Runner<'_> {
+    /// Scores some candidates. What is found replaces what was found before; where there is no time, that stays.
+    fn round(
+        &self,
+        who: &[usize],
+        scoring: &Scoring,
+        round: u32,
+        share: f64,
+        found: &mut [Option<Scored>],
+        tick: &mut dyn FnMut(f64) -> Result<()>,
+    ) -> Result<()> {
+        // Few candidates share the threads within their runs, many are shared out over them.
+        let at_once = if who.len() >= self.contest.threads { self.contest.threads } else { 1 };
+        let threads = self.contest.threads / at_once;
+        let time = self.time(share, who.len().div_ceil(at_once));
+        let seed = Seed(self.contest.seed.0.wrapping_add(u64::from(round - 1).wrapping_mul(0x9E37_79B9)));
+        let means = Means { threads, time, seed };
+        let scored = self.for_all(who, at_once, tick, |candidate, control| {
+            let binding = self.field.bind(candidate)?;
+            let settings = (self.prior)(candidate);
+            let score = scoring.score(&binding, &settings, means, control)?;
+            let is_seen = binding.counts.seen_anywhere();
+            Ok(Scored {
+                seconds: score.seconds,
+                first_foreseen: score.foreseen_seconds,
+                model: binding.model,
+                is_seen,
+                score,
+                bound: None,
+                n_rounds: round,
+            })
+        })?;
+        for (&ix, new) in who.iter().zip(scored) {
+            let Some(mut new) = new else { continue };
+            if let Some(before) = &found[ix] {
+                new.first_foreseen = before.first_foreseen;
+                new.seconds += before.seconds;
+            }
+            found[ix] = Some(new);
+        }
+        Ok(())
+    }
+
+    /// The bounds of some candidates.
+    fn bounds(&self, who: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<Vec<Option<f64>>> {
+        let at_once = self.contest.threads;
+        let isa = self.contest.scoring.isa;
+        let time = self.time(BOUND_SHARE, who.len().div_ceil(at_once));
+        self.for_all(who, at_once, tick, |candidate, control| {
+            let binding = self.field.bind(candidate)?;
+            let prior = Prior::build(&binding.model, &(self.prior)(candidate))?;
+            let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
+            let vb = Vb { climb: Climb { isa, ..BOUND }, start: None, free: Default::default() };
+            let end = time.map(|time| Instant::now() + time);
+            let fit = control.until(end, |control| vb.fit(&problem, self.contest.seed, control))?;
+            Ok(if binding.counts.unknown.is_empty() {
+                evidence(&problem, fit.bound)?.log_marginal
+            } else {
+                fit.bound.value()
+            })
+        })
+    }
+
+    /// Time for one candidate, if so many take turns in a share of what is left.
+    fn time(&self, share: f64, n_turns: usize) -> Option<Duration> {
+        let left = self.contest.deadline?.saturating_duration_since(Instant::now());
+        Some(left.mul_f64(share / n_turns.max(1) as f64))
+    }
+
+    /// Does something for some candidates on several threads; `None` where the time was up.
+    fn for_all<R: Send>(
+        &self,
+        who: &[usize],
+        at_once: usize,
+        tick: &mut dyn FnMut(f64) -> Result<()>,
+        f: impl Fn(&Candidate, &mut Control<'_>) -> Result<R> + Sync,
+    ) -> Result<Vec<Option<R>>> {
+        let mut stop = Ok(());
+        let job = |&ix: &usize| {
+            let mut control =
+                Control::default().with_cancel(self.contest.cancel.clone()).with_deadline(self.contest.deadline);
+            // Too late to begin: nothing is made ready in vain.
+            control.tick("score", 0.0)?;
+            f(&self.field.candidates()[ix], &mut control)
+        };
+        let found = map_watched(who, at_once, job, |done| {
+            if stop.is_ok() {
+                stop = tick(done as f64 / who.len() as f64);
+            }
+        });
+        match stop {
+            // The jobs stop by themselves, and have kept what they have.
+            Ok(()) | Err(Error::Stopped(Stop::Deadline)) => {}
+            Err(error) => return Err(error),
+        }
+        found
+            .into_iter()
+            .map(|found| match found {
+                Ok(found) => Ok(Some(found)),
+                Err(Error::Stopped(Stop::Deadline)) => Ok(None),
+                Err(error) => Err(error),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,15 @@
+//! Which of several models do the data support? Every size in a range, or any models that explain the same columns.
+//!
+//! All models get a lower bound by variational Bayes first, and those whose bounds are far below the best are left at that,
+//! unless an exact answer is cheap. The others get a quick score, and those that could still be the best are scored again
+//! with more work, until the lead of the best exceeds the errors or the work is done. A later score replaces an earlier one: an earlier one only decides who
+//! is scored again, so that each number shown is the estimate that it says it is.
+
+mod contest;
+mod field;
+mod naming;
+mod ranking;
+
+pub use contest::{Contest, Scored};
+pub use field::{Candidate, Entry, Field};
+pub use ranking::{Ranked, Ranking, Verdict};

@@ -1,0 +1,146 @@
+//! From evidences to probabilities of models, with their errors, and to a sentence.
+
+use super::contest::{ERRORS, Scored};
+use crate::error::{Error, Result};
+use crate::math::log_sum_exp;
+
+/// A model in its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranked {
+    /// Which candidate.
+    pub candidate: usize,
+    /// Probability before the data.
+    pub prior: f64,
+    /// Probability given the data, and its standard error.
+    pub posterior: (f64, f64),
+    /// ln of the Bayes factor against the best model, and its standard error.
+    pub log_bayes_factor: (f64, f64),
+}
+
+/// All models, best first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranking {
+    /// The models that were scored, by posterior probability.
+    pub ranked: Vec<Ranked>,
+    /// What can be said.
+    pub verdict: Verdict,
+}
+
+/// What can be said about the best model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Whether its lead exceeds the errors.
+    pub is_settled: bool,
+    /// Places, with its own, of those that the data or the errors do not tell from it.
+    pub level: Vec<usize>,
+}
+
+/// Odds below which models are called level: data that favour one of two so little do not tell them apart.
+const LEVEL_ODDS: f64 = 3.0;
+
+impl Ranking {
+    /// Ranks what was found. `weights` are prior probabilities up to a factor, one for each candidate.
+    ///
+    /// # Errors
+    /// When no candidate was scored, or none is possible.
+    pub fn new(found: &[Option<Scored>], weights: &[f64]) -> Result<Self> {
+        let scored: Vec<usize> = (0..found.len()).filter(|&ix| found[ix].is_some() && weights[ix] > 0.0).collect();
+        let of = |ix: usize| found[ix].as_ref().expect("scored").score.clone();
+        let total_weight: f64 = scored.iter().map(|&ix| weights[ix]).sum();
+        let logs: Vec<f64> = scored.iter().map(|&ix| of(ix).log_marginal + (weights[ix] / total_weight).ln()).collect();
+        if logs.iter().all(|&ln| ln == f64::NEG_INFINITY) {
+            return Err(Error::Setting("no model that was scored can have made these data".into()));
+        }
+        let errors: Vec<f64> =
+            scored.iter().map(|&ix| if of(ix).is_exact() { 0.0 } else { of(ix).std_error.unwrap_or(0.0) }).collect();
+        let total = log_sum_exp(&logs);
+        let probabilities: Vec<f64> = logs.iter().map(|ln| (ln - total).exp()).collect();
+        let best = (0..logs.len()).max_by(|&x, &y| logs[x].total_cmp(&logs[y])).expect("at least one");
+        let best_evidence = of(scored[best]).log_marginal;
+        let mut ranked: Vec<(f64, Ranked)> = scored
+            .iter()
+            .enumerate()
+            .map(|(place, &candidate)| {
+                let apart = of(candidate).log_marginal - best_evidence;
+                let joint = if place == best { 0.0 } else { errors[place].hypot(errors[best]) };
+                let ranked = Ranked {
+                    candidate,
+                    prior: weights[candidate] / total_weight,
+                    posterior: (probabilities[place], probability_error(place, &probabilities, &errors)),
+                    log_bayes_factor: (apart, joint),
+                };
+                (logs[place], ranked)
+            })
+            .collect();
+        ranked.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(x.candidate.cmp(&y.candidate)));
+        let ranked: Vec<Ranked> = ranked.into_iter().map(|(_, ranked)| ranked).collect();
+        let verdict = Verdict::of(&ranked);
+        Ok(Ranking { ranked, verdict })
+    }
+}
+
+impl Verdict {
+    fn of(ranked: &[Ranked]) -> Self {
+        let best = &ranked[0];
+        let is_within_errors = |other: &&Ranked| {
+            let (apart, error) = other.log_bayes_factor;
+            let odds = apart + (other.prior / best.prior).ln();
+            error > 0.0 && odds >= -ERRORS * error
+        };
+        let is_level = |other: &Ranked| other.posterior.0 * LEVEL_ODDS >= best.posterior.0;
+        let is_settled = !ranked[1..].iter().any(|other| is_within_errors(&other));
+        let level = (0..ranked.len())
+            .filter(|&ix| ix == 0 || is_level(&ranked[ix]) || is_within_errors(&&ranked[ix]))
+            .collect();
+        Verdict { is_settled, level }
+    }
+}
+
+/// Standard error of a probability: how it moves with each log evidence, times that one's error.
+fn probability_error(place: usize, probabilities: &[f64], errors: &[f64]) -> f64 {
+    let own = probabilities[place];
+    let slope = |other: usize| own * (f64::from(u8::from(other == place)) - probabilities[other]);
+    (0..errors.len()).map(|other| (slope(other) * errors[other]).powi(2)).sum::<f64>().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_probability_is_that_of_small_steps() {
+        let logs = [-3.0_f64, -2.5, -4.2];
+        let errors = [0.3, 0.0, 0.7];
+        let softmax = |logs: &[f64]| -> Vec<f64> {
+            let total = log_sum_exp(logs);
+            logs.iter().map(|ln| (ln - total).exp()).collect()
+        };
+        let probabilities = softmax(&logs);
+        for place in 0..3 {
+            let step = 1e-6;
+            let moved = |other: usize| {
+                let mut logs = logs;
+                logs[other] += step;
+                (softmax(&logs)[place] - probabilities[place]) / step * errors[other]
+            };
+            let want = (0..3).map(|other| moved(other).powi(2)).sum::<f64>().sqrt();
+            // A difference quotient of step h is off by a multiple of h.
+            assert!((probability_error(place, &probabilities, &errors) - want).abs() < 1e-5);
+        }
+    }
+
+    fn ranked(apart: f64, error: f64, posterior: f64) -> Ranked {
+        Ranked { candidate: 0, prior: 0.5, posterior: (posterior, 0.0), log_bayes_factor: (apart, error) }
+    }
+
+    #[test]
+    fn a_lead_within_the_errors_is_not_settled_and_small_odds_are_level() {
+        let verdict = |others: &[Ranked]| Verdict::of(&[&[ranked(0.0, 0.0, 0.6)], others].concat());
+        let clear = verdict(&[ranked(-5.0, 0.5, 0.01)]);
+        assert_eq!((clear.is_settled, clear.level), (true, vec![0]));
+        let uncertain = verdict(&[ranked(-5.0, 2.0, 0.01), ranked(-50.0, 2.0, 0.0)]);
+        assert_eq!((uncertain.is_settled, uncertain.level), (false, vec![0, 1]));
+        let level = verdict(&[ranked(-0.5, 0.0, 0.3), ranked(-9.0, 0.0, 1e-4)]);
+        assert_eq!((level.is_settled, level.level), (true, vec![0, 1]));
+    }
+}
