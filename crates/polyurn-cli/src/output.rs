@@ -92,6 +92,11 @@ impl Output {
         })
     }
 
+    /// The file of `-o`, for a command that writes something else there than what it prints.
+    pub fn take_path(&mut self) -> Option<PathBuf> {
+        self.path.take()
+    }
+
     /// Whether a JSON object is wanted.
     pub fn json(&self) -> bool {
         self.json

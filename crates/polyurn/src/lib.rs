@@ -52,6 +52,7 @@ pub mod decomposition;
 pub mod engine;
 mod error;
 pub mod evidence;
+pub mod fit_file;
 pub mod graph;
 pub mod io;
 pub mod math;

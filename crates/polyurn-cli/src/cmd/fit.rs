@@ -2,6 +2,7 @@
 
 use super::fit_found::{Found, Intensity};
 use super::fit_shown::Fit;
+use super::fit_written::Source;
 use crate::args::{FitArgs, FitMethod};
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output};
@@ -29,7 +30,8 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     if let Some(method) = args.method.to_possible_value() {
         args.stream.refuse(method.get_name())?;
     }
-    let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
+    let mut output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
+    let fit_path = output.take_path();
     let given = load_model(&args.model.model, &args.prior)?;
     let has_prior = given.has_prior;
     let given = if matches!(args.method, FitMethod::Em | FitMethod::Icm) { given } else { given.with_prior()? };
@@ -80,6 +82,10 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         seconds: start.elapsed().as_secs_f64(),
         warnings,
     };
+    if let Some(path) = fit_path {
+        let is_seen = problem.counts.seen_anywhere();
+        Source { args, is_seen, has_prior }.write(&path, &fit, &output)?;
+    }
     output.result(|| fit.json(&output), || fit.text())
 }
 

@@ -3,6 +3,7 @@
 use super::fit::refuse_hidden;
 use super::fit_found::{Found, Intensity};
 use super::fit_shown::Fit;
+use super::fit_written::Source;
 use crate::args::{FitArgs, KernelArg, StreamArgs};
 use crate::load::{load_model, parse_seen};
 use crate::output::{Failure, Output};
@@ -32,7 +33,8 @@ const POLL: Duration = Duration::from_millis(15);
 /// Fits a model to a stream.
 pub fn run(args: &FitArgs) -> Result<(), Failure> {
     check_flags(args)?;
-    let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
+    let mut output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
+    let fit_path = output.take_path();
     let (source, prior_settings) = load_model(&args.model.model, &args.prior)?.with_prior()?.single()?;
     let n_tokens = args.stream.tokens.ok_or_else(|| {
         Failure::Usage("--method svb needs --tokens N, the number of tokens of the whole stream".into())
@@ -66,7 +68,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let mut control = control(&output, &args.limits, None)?;
     let start = Instant::now();
     let stream = Stream { model: &model, prior: &prior, settings: &settings, n_tokens, reading: &reading };
-    let Learned { mut learner, last, labels, n_rows, n_returned_allowed, is_cut, notes } =
+    let Learned { mut learner, last, labels, is_seen: stream_seen, n_rows, n_returned_allowed, is_cut, notes } =
         stream.learn(&output, &mut control)?;
     drop(control);
     warnings.extend(notes);
@@ -105,6 +107,9 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     };
     let seconds = start.elapsed().as_secs_f64();
     let fit = Fit { problem: &problem, found, decomposition, shows_hidden: false, seconds, warnings };
+    if let Some(path) = fit_path {
+        Source { args, is_seen: stream_seen, has_prior: true }.write(&path, &fit, &output)?;
+    }
     output.result(|| fit.json(&output), || fit.text())
 }
 
@@ -224,6 +229,8 @@ struct Learned<'a> {
     learner: Learner<'a>,
     last: Counts,
     labels: StreamLabels,
+    /// For each node whether it has a column.
+    is_seen: Vec<bool>,
     n_rows: u64,
     /// How often a value of a local node may come back before that is worth a warning.
     n_returned_allowed: u64,
@@ -277,6 +284,7 @@ impl<'a> Stream<'a> {
             learner,
             last: first.counts.clone(),
             labels: StreamLabels::default(),
+            is_seen: first.is_seen.clone(),
             n_rows: 0,
             n_returned_allowed: 0,
             is_cut: false,

@@ -8,6 +8,7 @@ pub mod fit;
 mod fit_found;
 mod fit_shown;
 mod fit_stream;
+mod fit_written;
 pub mod info;
 pub mod score;
 mod score_shown;
