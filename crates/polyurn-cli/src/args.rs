@@ -32,6 +32,8 @@ pub enum Command {
     Select(SelectArgs),
     /// Which structure: the evidence of several models of the same columns, ranked.
     Compare(CompareArgs),
+    /// A fit applied to new records: probabilities, hidden values, missing values, expected counts.
+    Predict(PredictArgs),
     /// ln pi(S) and d_EP of every allocation tensor that fits the data, each once.
     Enumerate(EnumerateArgs),
     /// Draw data from a model, or tokens from a table of counts.
@@ -447,6 +449,51 @@ pub struct FitArgs {
     pub checkpoint: CheckpointArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Arguments of `predict`.
+#[derive(Debug, Args)]
+pub struct PredictArgs {
+    /// Fit file, from `polyurn fit -o FIT`.
+    #[arg(long, value_name = "FIT")]
+    pub fit: PathBuf,
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Use the tables and hidden values of one draw: `best`, the most probable allocation (fits by smc).
+    #[arg(long, value_name = "best|N")]
+    pub draw: Option<String>,
+    /// Columns to pass through, in front.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', value_parser = parse_name)]
+    pub keep: Vec<String>,
+    /// All probabilities of hidden values, not only the largest.
+    #[arg(long)]
+    pub probabilities: bool,
+    /// Fill in missing values: the most likely one and its probability.
+    #[arg(long)]
+    pub impute: bool,
+    /// Also the expected count of each row's cell.
+    #[arg(long)]
+    pub expected: bool,
+    /// Seen root nodes whose values are taken as given in log_probability_given [default: those with hidden children].
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
+    pub given: Option<Vec<String>>,
+    /// Values that the fit does not know and that cannot be new documents: refuse them, or take them as missing.
+    #[arg(long, value_name = "refuse|drop", default_value = "refuse")]
+    pub unseen: UnseenArg,
+    /// Rows of each new document stand together: read a file once, in constant memory (standard input always is).
+    #[arg(long)]
+    pub together: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `--unseen`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UnseenArg {
+    /// An error.
+    Refuse,
+    /// As if it were missing.
+    Drop,
 }
 
 /// What to say about a fit in the words of factorisations.

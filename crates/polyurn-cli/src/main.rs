@@ -37,6 +37,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Fit(args) => cmd::fit::run(&args),
         Command::Select(args) => cmd::select::select(&args),
         Command::Compare(args) => cmd::select::compare(&args),
+        Command::Predict(args) => cmd::predict::run(&args),
         Command::Enumerate(args) => cmd::enumerate::run(&args),
         Command::Simulate(args) => cmd::simulate::run(&args),
         Command::Check(args) => cmd::check::run(&args),

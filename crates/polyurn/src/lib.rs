@@ -37,7 +37,8 @@
 //!   [`engine::naive`] by counting hits; [`engine::sweeps`] bounds it from below and fits tables;
 //!   [`engine::enumerate`] lists all allocations;
 //! - [`evidence`] adds the total and the arrangements; [`score`] chooses the engine and does all of this, [`select`]
-//!   does it for many models and ranks them; [`decomposition`] turns fitted tables into factors and marginals.
+//!   does it for many models and ranks them; [`decomposition`] turns fitted tables into factors and marginals;
+//! - [`fit_file`] keeps a fit in a file, and [`predict`] applies it to new records.
 //!
 //! Every run takes a [`control::Control`] (cancel, deadline, progress, checkpoint), every random draw a [`Seed`].
 //!
@@ -58,6 +59,7 @@ pub mod io;
 pub mod math;
 pub mod parallel;
 pub mod plan;
+pub mod predict;
 pub mod prior;
 pub mod score;
 mod seed;

@@ -7,7 +7,7 @@ use crate::output::{Failure, Output, write_atomically};
 use polyurn::counts::MISSING;
 use polyurn::engine::Problem;
 use polyurn::engine::smc::SmcPosterior;
-use polyurn::fit_file::{self, BestDraw, FitData, FitFile, FitPrior};
+use polyurn::fit_file::{self, AllocatedTokens, BestDraw, FitData, FitFile, FitPrior};
 use polyurn::graph::TableIndex;
 use polyurn::{Error, Warning};
 use serde_json::{Map, Value, json};
@@ -86,13 +86,14 @@ fn best_draw(posterior: &SmcPosterior, problem: &Problem<'_>) -> BestDraw {
         groups.insert((record.block, record.record), &record.groups);
     }
     let mut allocation = Vec::new();
-    let mut values = vec![MISSING; problem.model.n_nodes()];
+    let mut shown = vec![MISSING; problem.model.n_nodes()];
     for (block_ix, (block, pattern)) in problem.counts.blocks.iter().zip(problem.plan.patterns()).enumerate() {
         for record in 0..block.n_records() {
+            block.read(record, &mut shown);
             for (hidden, n) in groups.get(&(block_ix as u32, record as u32)).copied().unwrap_or_default() {
-                block.read(record, &mut values);
+                let mut values = shown.clone();
                 pattern.unseen.iter().zip(hidden).for_each(|(node, &value)| values[node.ix()] = value);
-                allocation.push((values.clone(), *n));
+                allocation.push(AllocatedTokens { record: shown.clone(), values, n_tokens: *n });
             }
         }
     }

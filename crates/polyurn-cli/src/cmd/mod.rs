@@ -10,6 +10,7 @@ mod fit_shown;
 mod fit_stream;
 mod fit_written;
 pub mod info;
+pub mod predict;
 pub mod score;
 mod score_shown;
 pub mod select;

@@ -14,6 +14,7 @@ use crate::engine::{Problem, TableMeans};
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex, TableIndex};
 use crate::plan::CellWeights;
+use crate::prior::PseudoCounts;
 use dense::{Dense, MAX_CELLS, sum_of_products};
 use std::borrow::Cow;
 
@@ -99,7 +100,7 @@ impl<'p, 'a> Decomposition<'p, 'a> {
     pub fn new(problem: &'p Problem<'a>, tables: &[TableMeans], intensity: f64) -> Result<Self> {
         let mut dense = vec![Vec::new(); problem.model.tables().len()];
         for table in tables {
-            dense[table.table.ix()] = probabilities(problem, table)?;
+            dense[table.table.ix()] = probabilities(problem.model, problem.prior.table(table.table), table)?;
         }
         Ok(Decomposition { problem, tables: dense, intensity })
     }
@@ -206,17 +207,16 @@ fn with_ancestors(model: &Model, nodes: impl Iterator<Item = NodeIndex>) -> Vec<
     model.node_indices().filter(|node| is_in[node.ix()]).collect()
 }
 
-/// All cells of a table.
-fn probabilities(problem: &Problem<'_>, means: &TableMeans) -> Result<Vec<f64>> {
-    let table = &problem.model.tables()[means.table.ix()];
+/// All cells of a table: means where they are listed, what the prior leaves elsewhere.
+pub(crate) fn probabilities(model: &Model, pseudo: &PseudoCounts, means: &TableMeans) -> Result<Vec<f64>> {
+    let table = &model.tables()[means.table.ix()];
     let n_cells = table.n_rows() * f64::from(table.child_size);
     if n_cells > MAX_CELLS {
-        let name = problem.model.table_name(means.table);
+        let name = model.table_name(means.table);
         return Err(Error::TooCostly(format!(
-            "the table of {name} has {n_cells:.3e} cells, too many to list as a factor"
+            "the table of {name} has {n_cells:.3e} cells, too many to list one by one"
         )));
     }
-    let pseudo = problem.prior.table(means.table);
     let child_size = table.child_size as usize;
     let mut cells = vec![f64::NAN; n_cells as usize];
     let row_number = |parents: &[u32]| {

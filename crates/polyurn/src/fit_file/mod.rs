@@ -122,9 +122,19 @@ pub struct FitData {
 pub struct BestDraw {
     /// Posterior means of the tables given the allocation.
     pub tables: Vec<TableMeans>,
-    /// Where each token of a record with unseen nodes is: values of all nodes
-    /// ([`MISSING`](crate::counts::MISSING) where it has none), and how many tokens are there.
-    pub allocation: Vec<(Vec<u32>, u64)>,
+    /// Where the tokens of records with unseen nodes are.
+    pub allocation: Vec<AllocatedTokens>,
+}
+
+/// Tokens of one record that have the same values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocatedTokens {
+    /// What the record shows: a value for each node, [`MISSING`](crate::counts::MISSING) where it shows none.
+    pub record: Vec<u32>,
+    /// The same with the values that were allocated; still missing where nothing seen depends on the node.
+    pub values: Vec<u32>,
+    /// How many tokens they are.
+    pub n_tokens: u64,
 }
 
 /// How many tokens show each value of each node, for nodes that are seen at all.

@@ -2,7 +2,7 @@
 
 use super::header::{DataEntry, Header, IntensityEntry, Kind, LabelsEntry, NodeEntry};
 use super::tables::{Arrays, table_of};
-use super::{BestDraw, FORMAT, FORMAT_VERSION, FitData, FitFile, Intensity, npy, prior, seal};
+use super::{AllocatedTokens, BestDraw, FORMAT, FORMAT_VERSION, FitData, FitFile, Intensity, npy, prior, seal};
 use crate::counts::{Labels, MISSING};
 use crate::engine::TableMeans;
 use crate::error::{Error, Result};
@@ -119,18 +119,24 @@ impl<R: Read + Seek> Archive<R> {
 
     fn best(&mut self, model: &Model) -> Result<BestDraw, String> {
         let tables = self.tables("best", model)?;
-        let (shape, values) = self.array::<u32>("best/tokens.npy")?;
+        let (shape, records) = self.array::<u32>("best/records.npy")?;
+        let (values_shape, values) = self.array::<u32>("best/values.npy")?;
         let (_, counts) = self.array::<u64>("best/counts.npy")?;
-        if shape != [counts.len(), model.n_nodes()] {
-            return Err("best/tokens.npy and best/counts.npy do not fit each other".into());
+        if shape != [counts.len(), model.n_nodes()] || values_shape != shape {
+            return Err("best/records.npy, best/values.npy and best/counts.npy do not fit each other".into());
         }
         let sizes = model.sizes();
-        let is_value = |(&value, &size): (&u32, &u32)| value < size || value == MISSING;
-        let rows: Vec<Vec<u32>> = values.chunks_exact(sizes.len()).map(<[u32]>::to_vec).collect();
-        if !rows.iter().all(|row| row.iter().zip(&sizes).all(is_value)) {
-            return Err("best/tokens.npy holds what are no values".into());
+        let are_values = |row: &[u32]| row.iter().zip(&sizes).all(|(&value, &size)| value < size || value == MISSING);
+        if !records.chunks_exact(sizes.len()).chain(values.chunks_exact(sizes.len())).all(are_values) {
+            return Err("best/records.npy or best/values.npy holds what are no values".into());
         }
-        Ok(BestDraw { tables, allocation: rows.into_iter().zip(counts).collect() })
+        let rows = records.chunks_exact(sizes.len()).zip(values.chunks_exact(sizes.len())).zip(counts);
+        let allocation = rows.map(|((record, values), n_tokens)| AllocatedTokens {
+            record: record.to_vec(),
+            values: values.to_vec(),
+            n_tokens,
+        });
+        Ok(BestDraw { tables, allocation: allocation.collect() })
     }
 
     fn value_counts(&mut self, nodes: &[NodeEntry]) -> Result<Vec<Option<Vec<f64>>>, String> {

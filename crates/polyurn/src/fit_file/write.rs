@@ -31,9 +31,12 @@ impl FitFile {
         archive.tables("tables", &self.tables, self)?;
         if let Some(BestDraw { tables, allocation }) = &self.best {
             archive.tables("best", tables, self)?;
-            let values = allocation.iter().flat_map(|(values, _)| values.iter().copied());
-            archive.file("best/tokens.npy", &npy::encode(&[allocation.len(), self.model.n_nodes()], values))?;
-            let counts = allocation.iter().map(|(_, n)| *n);
+            let shape = [allocation.len(), self.model.n_nodes()];
+            let records = allocation.iter().flat_map(|tokens| tokens.record.iter().copied());
+            archive.file("best/records.npy", &npy::encode(&shape, records))?;
+            let values = allocation.iter().flat_map(|tokens| tokens.values.iter().copied());
+            archive.file("best/values.npy", &npy::encode(&shape, values))?;
+            let counts = allocation.iter().map(|tokens| tokens.n_tokens);
             archive.file("best/counts.npy", &npy::encode(&[allocation.len()], counts))?;
         }
         for (ix, cells) in dense.iter().enumerate() {

@@ -20,7 +20,7 @@ mod write;
 pub use compression::Compression;
 pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model_file, read_prior_file};
 pub use summary::{ColumnSummary, LabelCount, MissingPattern, Summary};
-pub use write::{CsvWriter, write_csv, write_dataset_csv};
+pub use write::{CsvWriter, push_csv_field, write_csv, write_dataset_csv};
 
 use crate::counts::{Dataset, DatasetBuilder, RowSink};
 use crate::error::{Error, Result};

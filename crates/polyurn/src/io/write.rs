@@ -43,7 +43,7 @@ impl<W: Write> CsvWriter<W> {
             if ix > 0 {
                 self.text.push(',');
             }
-            push_field(&mut self.text, field.as_ref());
+            push_csv_field(&mut self.text, field.as_ref());
         }
         if self.text.is_empty() {
             // A blank line would be no record.
@@ -66,7 +66,8 @@ impl<W: Write> CsvWriter<W> {
     }
 }
 
-fn push_field(text: &mut String, field: &str) {
+/// Appends a field to a line of CSV, in quotes where it must be.
+pub fn push_csv_field(text: &mut String, field: &str) {
     let is_blank = |c: char| c == ' ' || c == '\t' || c == '\u{feff}';
     let needs_quotes =
         field.contains([',', '"', '\r', '\n']) || field.starts_with(is_blank) || field.ends_with(is_blank);

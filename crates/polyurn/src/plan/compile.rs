@@ -52,9 +52,22 @@ impl Plan {
     pub fn compile(model: &Model, seen_sets: &[Vec<NodeIndex>]) -> Result<Self> {
         let families: Vec<Family> = model.node_indices().map(|node| family(model, node)).collect();
         let mut cache = HashMap::new();
-        let patterns =
-            seen_sets.iter().map(|seen| compile_pattern(model, &families, seen, &mut cache)).collect::<Result<_>>()?;
+        let patterns = seen_sets
+            .iter()
+            .map(|seen| compile_pattern(model, &families, seen, &[], &mut cache))
+            .collect::<Result<_>>()?;
         Ok(Plan { model: model.clone(), families, patterns })
+    }
+
+    /// Compiles one set of seen nodes and keeps some unseen ones that would be left out, since nothing below them is seen:
+    /// for those who want to know their posterior.
+    ///
+    /// # Errors
+    /// As for [`Plan::compile`].
+    pub fn compile_keeping(model: &Model, seen: &[NodeIndex], kept: &[NodeIndex]) -> Result<Self> {
+        let families: Vec<Family> = model.node_indices().map(|node| family(model, node)).collect();
+        let pattern = compile_pattern(model, &families, seen, kept, &mut HashMap::new())?;
+        Ok(Plan { model: model.clone(), families, patterns: vec![pattern] })
     }
 
     /// The model.
@@ -103,10 +116,16 @@ fn family(model: &Model, node: NodeIndex) -> Family {
 /// Eliminations by unseen nodes and the scopes they have to join.
 type Cache = HashMap<(Vec<NodeIndex>, Vec<Vec<NodeIndex>>), Arc<Elimination>>;
 
-fn compile_pattern(model: &Model, families: &[Family], seen: &[NodeIndex], cache: &mut Cache) -> Result<Pattern> {
+fn compile_pattern(
+    model: &Model,
+    families: &[Family],
+    seen: &[NodeIndex],
+    kept: &[NodeIndex],
+    cache: &mut Cache,
+) -> Result<Pattern> {
     let mut is_seen = vec![false; model.n_nodes()];
     seen.iter().for_each(|node| is_seen[node.ix()] = true);
-    let relevant = with_ancestors(model, seen);
+    let relevant = with_ancestors(model, &[seen, kept].concat());
     let unseen: Vec<NodeIndex> = relevant.iter().copied().filter(|node| !is_seen[node.ix()]).collect();
     let scope = |node: NodeIndex| -> Vec<NodeIndex> {
         let family = &families[node.ix()];

@@ -1,0 +1,284 @@
+//! `polyurn predict`: a fit applied to new records, one line out for each row in, in constant memory.
+
+mod new_values;
+mod rows;
+mod shown;
+
+use crate::args::{PredictArgs, UnseenArg};
+use crate::output::{Failure, Output};
+use crate::text::{plural, show_count};
+use new_values::{Collected, NewValues};
+use polyurn::fit_file::FitFile;
+use polyurn::graph::NodeIndex;
+use polyurn::io::{ReadOptions, read_rows};
+use polyurn::predict::{Allocation, Draw, Predictor, Question};
+use polyurn::{Error, Stop, Warning};
+use rows::{Binding, Block, NO_LABEL, RowReader, ValueNames};
+use shown::Shown;
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Rows that are held at a time, about.
+const BLOCK: usize = 65_536;
+
+/// Predicts.
+pub fn run(args: &PredictArgs) -> Result<(), Failure> {
+    let output = Output::open(&args.output, &[&args.data.data, &args.fit])?;
+    let fit = FitFile::read(&args.fit)?;
+    let draw = match args.draw.as_deref() {
+        None => Draw::Means,
+        Some("best") => Draw::Best,
+        Some(other) => {
+            return Err(Failure::Usage(format!(
+                "--draw {other}: a fit file holds the best draw only; give `--draw best`, or leave it out"
+            )));
+        }
+    };
+    let predictor = Predictor::new(&fit, draw)?;
+    let given = given_nodes(args, &predictor)?;
+    let names = ValueNames::new(&fit);
+    let mut run = Run {
+        args,
+        predictor: &predictor,
+        names: &names,
+        given,
+        n_threads: output.n_threads,
+        questions: HashMap::new(),
+        new_values: NewValues::new(&predictor),
+        allocation: (draw == Draw::Best).then(|| Allocation::of(&fit)).flatten(),
+        n_rows: 0,
+        n_dropped: 0,
+        warnings: Vec::new(),
+    };
+    // A file can be read twice, so that rows of a new value may stand anywhere in it.
+    let is_file = args.data.data != Path::new("-") && args.data.data.is_file();
+    let reads_twice = is_file && !args.together && !predictor.open_roots().is_empty();
+    if reads_twice {
+        run.collect()?;
+    }
+    let mut failure = None;
+    let written = output.write(|out| {
+        run.predict(!reads_twice, output.json(), out).map_err(|error| match error {
+            Stopped::Writing(error) => error,
+            Stopped::Failed(error) => {
+                failure = Some(error);
+                std::io::Error::other("stopped")
+            }
+        })
+    });
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    written?;
+    output.warn(&run.warnings);
+    output.note(&run.summary());
+    Ok(())
+}
+
+/// The roots whose values are taken as given in `log_probability_given`.
+fn given_nodes(args: &PredictArgs, predictor: &Predictor<'_>) -> Result<Vec<NodeIndex>, Failure> {
+    let fit = predictor.fit();
+    let Some(names) = &args.given else { return Ok(polyurn::graph::local_nodes(&fit.model, &fit.is_seen)) };
+    let find = |name: &String| match fit.model.find(name) {
+        Some(node) if !fit.is_seen[node.ix()] || !fit.model.node(node).parents.is_empty() => {
+            Err(Failure::Usage(format!("--given {name}: only seen nodes without parents can be given")))
+        }
+        Some(node) => Ok(node),
+        None => Err(Failure::Usage(format!("--given {name}: the fit has no such node"))),
+    };
+    names.iter().map(find).collect()
+}
+
+/// Why predicting stopped.
+pub(super) enum Stopped {
+    Writing(std::io::Error),
+    Failed(Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Stopped::Failed(error)
+    }
+}
+
+/// Questions about rows that show the same nodes: one with all that is wanted, one that only asks for the probability.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    pub full: Arc<Question>,
+    pub plain: Arc<Question>,
+}
+
+struct Run<'a> {
+    args: &'a PredictArgs,
+    predictor: &'a Predictor<'a>,
+    names: &'a ValueNames<'a>,
+    given: Vec<NodeIndex>,
+    n_threads: usize,
+    /// By seen nodes.
+    questions: HashMap<Vec<NodeIndex>, Pattern>,
+    new_values: NewValues,
+    allocation: Option<Allocation>,
+    n_rows: u64,
+    n_dropped: u64,
+    warnings: Vec<Warning>,
+}
+
+impl Run<'_> {
+    fn read(
+        &self,
+        together: bool,
+        new_values: &mut NewValues,
+        take: &mut dyn FnMut(&Binding, &Block, &mut NewValues) -> Result<(), Stopped>,
+    ) -> Result<Vec<Warning>, Stopped> {
+        let options = ReadOptions { format: self.args.data.reading.format, fractions: true };
+        let mut stopped = None;
+        let mut reader = RowReader::new(
+            self.predictor,
+            self.names,
+            self.args.data.reading.columns.clone(),
+            &self.args.keep,
+            self.args.unseen == UnseenArg::Drop,
+            together,
+            new_values,
+            |binding: &Binding, block: &Block, new_values: &mut NewValues| {
+                take(binding, block, new_values).map_err(|error| match error {
+                    Stopped::Failed(error) => error,
+                    Stopped::Writing(error) => {
+                        stopped = Some(error);
+                        Error::Stopped(Stop::Cancelled)
+                    }
+                })
+            },
+        );
+        let result = read_rows(&self.args.data.data, &options, &mut reader).and_then(|_| reader.finish());
+        let warnings = reader.take_warnings();
+        match (stopped, result) {
+            (Some(error), _) => Err(Stopped::Writing(error)),
+            (None, Err(error)) => Err(Stopped::Failed(error)),
+            (None, Ok(())) => Ok(warnings),
+        }
+    }
+
+    /// Reads all rows of new values and infers theirs.
+    fn collect(&mut self) -> Result<(), Failure> {
+        let mut new_values = std::mem::take(&mut self.new_values);
+        let mut questions = std::mem::take(&mut self.questions);
+        let mut collected = Collected::default();
+        let result = self.read(false, &mut new_values, &mut |binding, block, _| {
+            let patterns = self.patterns(&mut questions, binding, block)?;
+            collected.add(block, &patterns);
+            Ok(())
+        });
+        match result {
+            Ok(_) => {}
+            Err(Stopped::Failed(error)) => return Err(error.into()),
+            Err(Stopped::Writing(error)) => return Err(Failure::Write(error.to_string())),
+        }
+        new_values.infer(self.predictor, &collected, self.n_threads);
+        self.new_values = new_values;
+        self.questions = questions;
+        Ok(())
+    }
+
+    /// Reads rows and writes a line for each.
+    fn predict(&mut self, together: bool, json: bool, out: &mut dyn Write) -> Result<(), Stopped> {
+        let mut new_values = std::mem::take(&mut self.new_values);
+        let mut questions = std::mem::take(&mut self.questions);
+        let mut allocation = self.allocation.take();
+        let mut has_header = false;
+        let (mut n_rows, mut n_dropped) = (0, 0);
+        let warnings = self.read(together, &mut new_values, &mut |binding, block, new_values| {
+            let patterns = self.patterns(&mut questions, binding, block)?;
+            if together {
+                let mut collected = Collected::default();
+                collected.add(block, &patterns);
+                new_values.infer(self.predictor, &collected, self.n_threads);
+            }
+            let shown = Shown { predictor: self.predictor, args: self.args, given: &self.given, binding, json };
+            if !has_header && !json {
+                out.write_all(shown.header().as_bytes()).map_err(Stopped::Writing)?;
+            }
+            has_header = true;
+            let drawn: Vec<_> = match &mut allocation {
+                Some(allocation) => (0..block.n_rows()).map(|row| block.take_from(row, allocation)).collect(),
+                None => Vec::new(),
+            };
+            let n_chunks = (4 * self.n_threads).min(block.n_rows().div_ceil(256)).max(1);
+            let size = block.n_rows().div_ceil(n_chunks).max(1);
+            let starts: Vec<usize> = (0..block.n_rows()).step_by(size).collect();
+            let texts = crate::parallel::map(&starts, self.n_threads, |&start| {
+                let end = (start + size).min(block.n_rows());
+                shown.lines(block, start..end, &patterns, new_values, &drawn)
+            });
+            for text in texts {
+                out.write_all(text.as_bytes()).map_err(Stopped::Writing)?;
+            }
+            n_rows += block.n_rows() as u64;
+            n_dropped += block.n_dropped;
+            if together {
+                new_values.forget();
+            }
+            Ok(())
+        })?;
+        (self.n_rows, self.n_dropped) = (n_rows, n_dropped);
+        self.warnings = warnings;
+        self.new_values = new_values;
+        Ok(())
+    }
+
+    /// The questions of each row.
+    fn patterns(
+        &self,
+        questions: &mut HashMap<Vec<NodeIndex>, Pattern>,
+        binding: &Binding,
+        block: &Block,
+    ) -> Result<Vec<Pattern>, Stopped> {
+        let hidden = self.predictor.hidden();
+        let mut patterns: Vec<Pattern> = Vec::with_capacity(block.n_rows());
+        for row in 0..block.n_rows() {
+            if row > 0 && block.shows_the_same(row - 1, row) {
+                patterns.push(patterns[row - 1].clone());
+                continue;
+            }
+            let seen = block.seen(row);
+            if let Some(pattern) = questions.get(&seen) {
+                patterns.push(pattern.clone());
+                continue;
+            }
+            let mut wanted: Vec<NodeIndex> = hidden.iter().copied().filter(|node| !seen.contains(node)).collect();
+            if self.args.impute {
+                wanted.extend(binding.nodes().filter(|node| !seen.contains(node) && !hidden.contains(node)));
+                wanted.sort_unstable();
+            }
+            let pattern = Pattern {
+                full: Arc::new(self.predictor.question(&seen, &wanted)?),
+                plain: Arc::new(self.predictor.question(&seen, &[])?),
+            };
+            questions.insert(seen, pattern.clone());
+            patterns.push(pattern);
+        }
+        Ok(patterns)
+    }
+
+    fn summary(&self) -> String {
+        let mut parts = vec![plural(self.n_rows, "row")];
+        for (node, n) in self.new_values.n_labels() {
+            if n > 0 {
+                let name = &self.predictor.fit().model.node(node).name;
+                parts.push(format!("{} of {name}", plural(n, "new value")));
+            }
+        }
+        if self.n_dropped > 0 {
+            let n = show_count(self.n_dropped);
+            parts.push(format!("{n} values that the fit does not know were taken as missing"));
+        }
+        parts.join(", ")
+    }
+}
+
+/// A row's new label of an open root, if it has one.
+fn label_of(block: &Block, row: usize, root: usize) -> Option<u32> {
+    Some(block.new_label(row, root)).filter(|&label| label != NO_LABEL)
+}

@@ -1,0 +1,438 @@
+//! Rows of a file in the terms of a fit, in blocks, with the columns that are to be kept.
+
+use super::new_values::NewValues;
+use polyurn::counts::{Cell, Labels, MISSING, RowCount, RowSink};
+use polyurn::fit_file::FitFile;
+use polyurn::graph::NodeIndex;
+use polyurn::predict::{Allocation, Predictor};
+use polyurn::{Error, Result, Stop, Warning};
+use std::collections::HashMap;
+
+/// A row without a new value.
+pub const NO_LABEL: u32 = u32::MAX;
+
+/// From what values are called to their codes.
+pub struct ValueNames<'f> {
+    nodes: Vec<Lookup<'f>>,
+}
+
+enum Lookup<'f> {
+    Named(HashMap<&'f str, u32>),
+    Indexed { size: u32, first: u32 },
+}
+
+impl<'f> ValueNames<'f> {
+    /// Those of a fit.
+    pub fn new(fit: &'f FitFile) -> Self {
+        let of_node = |labels: &'f Labels| match labels {
+            Labels::Named(names) => Lookup::Named(names.iter().map(String::as_str).zip(0..).collect()),
+            Labels::Indexed { size, first } => Lookup::Indexed { size: *size, first: *first },
+        };
+        ValueNames { nodes: fit.labels.iter().map(of_node).collect() }
+    }
+
+    fn find(&self, node: usize, name: &str) -> Option<u32> {
+        match &self.nodes[node] {
+            Lookup::Named(names) => names.get(name).copied(),
+            Lookup::Indexed { size, first } => {
+                // Only as it would be printed: 7, not 07 or +7.
+                let is_plain = name == "0" || !name.starts_with(['0', '+']);
+                let number: u32 = name.parse().ok().filter(|_| is_plain)?;
+                number.checked_sub(*first).filter(|value| value < size)
+            }
+        }
+    }
+}
+
+/// Which columns are which.
+#[derive(Debug, Default)]
+pub struct Binding {
+    /// For each column its node.
+    node_of: Vec<Option<usize>>,
+    /// For each kept column its place in the file; none for the counts.
+    kept: Vec<Option<usize>>,
+    /// Their names.
+    pub kept_names: Vec<String>,
+}
+
+impl Binding {
+    /// Nodes that have a column, ascending.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeIndex> + '_ {
+        let mut nodes: Vec<usize> = self.node_of.iter().flatten().copied().collect();
+        nodes.sort_unstable();
+        nodes.into_iter().map(|node| NodeIndex(node as u32))
+    }
+}
+
+/// Some rows.
+#[derive(Debug, Default)]
+pub struct Block {
+    n_nodes: usize,
+    n_open: usize,
+    codes: Vec<u32>,
+    new_labels: Vec<u32>,
+    counts: Vec<RowCount>,
+    kept: Vec<String>,
+    /// Values that were dropped.
+    pub n_dropped: u64,
+}
+
+impl Block {
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Number of open roots.
+    pub fn n_open(&self) -> usize {
+        self.n_open
+    }
+
+    /// The value of each node.
+    pub fn record(&self, row: usize) -> &[u32] {
+        &self.codes[row * self.n_nodes..][..self.n_nodes]
+    }
+
+    /// The number of the new label of an open root, or [`NO_LABEL`].
+    pub fn new_label(&self, row: usize, root: usize) -> u32 {
+        self.new_labels[row * self.n_open + root]
+    }
+
+    /// How many tokens the row stands for; none when that is unknown.
+    pub fn tokens(&self, row: usize) -> Option<f64> {
+        match self.counts[row] {
+            RowCount::Tokens(n) => Some(n as f64),
+            RowCount::Fraction(n, unit, _) => Some(unit.tokens(n)),
+            RowCount::Unknown => None,
+        }
+    }
+
+    /// A kept value.
+    pub fn kept(&self, row: usize, n_kept: usize) -> &[String] {
+        &self.kept[row * n_kept..][..n_kept]
+    }
+
+    /// Whether two rows show the same nodes.
+    pub fn shows_the_same(&self, a: usize, b: usize) -> bool {
+        self.record(a).iter().zip(self.record(b)).all(|(&a, &b)| (a == MISSING) == (b == MISSING))
+    }
+
+    /// The nodes that a row shows.
+    pub fn seen(&self, row: usize) -> Vec<NodeIndex> {
+        let shown = (0..).zip(self.record(row)).filter(|(_, value)| **value != MISSING);
+        shown.map(|(node, _)| NodeIndex(node)).collect()
+    }
+
+    /// The values that an allocation gives to most tokens of a row, and their share.
+    pub fn take_from(&self, row: usize, allocation: &mut Allocation) -> Option<(Vec<u32>, f64)> {
+        let n = match self.counts[row] {
+            RowCount::Tokens(n) => n,
+            _ => 0,
+        };
+        allocation.take(self.record(row), n)
+    }
+
+    fn clear(&mut self) {
+        self.codes.clear();
+        self.new_labels.clear();
+        self.counts.clear();
+        self.kept.clear();
+        self.n_dropped = 0;
+    }
+}
+
+/// Reads rows and delivers blocks.
+pub struct RowReader<'a, F> {
+    predictor: &'a Predictor<'a>,
+    names: &'a ValueNames<'a>,
+    wanted_columns: Option<Vec<String>>,
+    keep: &'a [String],
+    drops: bool,
+    /// Whether rows of a new value must stand together; then no block ends between them.
+    together: bool,
+    new_values: &'a mut NewValues,
+    deliver: F,
+    source: String,
+    columns: Vec<(Option<String>, u32)>,
+    has_counts: bool,
+    binding: Option<Binding>,
+    block: Block,
+    warnings: Vec<Warning>,
+    row: Vec<u32>,
+    row_labels: Vec<u32>,
+    row_kept: Vec<String>,
+}
+
+impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a, F> {
+    #[expect(clippy::too_many_arguments, reason = "a list of what the command line says")]
+    pub fn new(
+        predictor: &'a Predictor<'a>,
+        names: &'a ValueNames<'a>,
+        wanted_columns: Option<Vec<String>>,
+        keep: &'a [String],
+        drops: bool,
+        together: bool,
+        new_values: &'a mut NewValues,
+        deliver: F,
+    ) -> Self {
+        let (n_nodes, n_open) = (predictor.fit().model.n_nodes(), predictor.open_roots().len());
+        RowReader {
+            predictor,
+            names,
+            wanted_columns,
+            keep,
+            drops,
+            together,
+            new_values,
+            deliver,
+            source: String::new(),
+            columns: Vec::new(),
+            has_counts: true,
+            binding: None,
+            block: Block { n_nodes, n_open, ..Block::default() },
+            warnings: Vec::new(),
+            row: vec![MISSING; n_nodes],
+            row_labels: vec![NO_LABEL; n_open],
+            row_kept: Vec::new(),
+        }
+    }
+
+    /// Delivers the last block, and one without rows where there were none at all.
+    pub fn finish(&mut self) -> Result<()> {
+        self.bind()?;
+        self.send()
+    }
+
+    pub fn take_warnings(&mut self) -> Vec<Warning> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    fn send(&mut self) -> Result<()> {
+        if crate::signals::cancel().is_cancelled() {
+            return Err(Error::Stopped(Stop::Cancelled));
+        }
+        let binding = self.binding.as_ref().expect("bound before the first row");
+        (self.deliver)(binding, &self.block, self.new_values)?;
+        self.block.clear();
+        Ok(())
+    }
+
+    /// Finds the node of each column, and the columns to keep.
+    fn bind(&mut self) -> Result<()> {
+        if self.binding.is_some() {
+            return Ok(());
+        }
+        let names = self.column_names()?;
+        let model = &self.predictor.fit().model;
+        let node_of: Vec<Option<usize>> =
+            names.iter().map(|name| name.as_ref().and_then(|name| model.find(name)).map(|node| node.ix())).collect();
+        if node_of.iter().all(Option::is_none) && !names.is_empty() {
+            let nodes: Vec<&str> = model.nodes().iter().map(|node| node.name.as_str()).collect();
+            return Err(Error::data(
+                &self.source,
+                format!(
+                    "no column is named after a node of the fit ({}); say which is which with --columns",
+                    nodes.join(", ")
+                ),
+            ));
+        }
+        let place = |name: &String| -> Result<Option<usize>> {
+            let found = self
+                .columns
+                .iter()
+                .zip(&names)
+                .position(|((own, _), named)| own.as_ref() == Some(name) || named.as_ref() == Some(name));
+            match found {
+                Some(at) => Ok(Some(at)),
+                None if name == "count" && self.has_counts => Ok(None),
+                None => {
+                    let known: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
+                    let message = format!("there is no column `{name}` to keep; the columns are {}", known.join(", "));
+                    Err(Error::data(&self.source, message))
+                }
+            }
+        };
+        let kept = self.keep.iter().map(place).collect::<Result<_>>()?;
+        self.binding = Some(Binding { node_of, kept, kept_names: self.keep.to_vec() });
+        Ok(())
+    }
+
+    /// What the fit calls the columns.
+    fn column_names(&self) -> Result<Vec<Option<String>>> {
+        let own: Option<Vec<String>> = self.columns.iter().map(|column| column.0.clone()).collect();
+        let fit = self.predictor.fit();
+        match (own, &self.wanted_columns) {
+            (Some(own), None) => Ok(own.into_iter().map(Some).collect()),
+            (Some(own), Some(chosen)) if chosen.iter().all(|name| own.contains(name)) => {
+                Ok(own.into_iter().map(|name| Some(name).filter(|name| chosen.contains(name))).collect())
+            }
+            (_, Some(names)) if names.len() == self.columns.len() => Ok(names.iter().cloned().map(Some).collect()),
+            (_, Some(names)) => Err(Error::Setting(format!(
+                "--columns names {} columns but {} has {}",
+                names.len(),
+                self.source,
+                self.columns.len()
+            ))),
+            (None, None) => {
+                let mut seen: Vec<String> = fit
+                    .model
+                    .node_indices()
+                    .filter(|node| fit.is_seen[node.ix()])
+                    .map(|node| fit.model.node(node).name.clone())
+                    .collect();
+                // Presets call the axes i1, i2, .. whatever the order of their nodes.
+                let axis = |name: &String| name.strip_prefix('i').and_then(|number| number.parse::<usize>().ok());
+                if seen.iter().all(|name| axis(name).is_some()) {
+                    seen.sort_by_key(axis);
+                }
+                if seen.len() != self.columns.len() {
+                    return Err(Error::data(
+                        &self.source,
+                        format!(
+                            "there are {} axes without names but the fit has {} seen nodes ({}); say which is which with \
+                             --columns",
+                            self.columns.len(),
+                            seen.len(),
+                            seen.join(", ")
+                        ),
+                    ));
+                }
+                Ok(seen.into_iter().map(Some).collect())
+            }
+        }
+    }
+
+    fn take<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount) -> Result<()> {
+        self.bind()?;
+        let mut binding = self.binding.take().expect("just bound");
+        let result = self.read_row(&mut binding, line, cells, count);
+        self.binding = Some(binding);
+        result?;
+        let goes_on = self.together && self.new_values.goes_on(&self.block, &self.row_labels);
+        if self.block.n_rows() >= super::BLOCK && !goes_on {
+            self.send()?;
+        }
+        if self.together {
+            self.new_values.stand_together(&self.row_labels).map_err(|name| {
+                let message = format!(
+                    "the new value `{}` came before, and other rows after it; rows of a new value must stand together here, \
+                     so sort them, or give a file without --together",
+                    name.escape_debug()
+                );
+                Error::data_at(&self.source, line, None, message)
+            })?;
+        }
+        self.block.codes.extend_from_slice(&self.row);
+        self.block.new_labels.extend_from_slice(&self.row_labels);
+        self.block.counts.push(count);
+        self.block.kept.append(&mut self.row_kept);
+        Ok(())
+    }
+
+    fn read_row<'c>(
+        &mut self,
+        binding: &mut Binding,
+        line: u64,
+        cells: impl IntoIterator<Item = Cell<'c>>,
+        count: RowCount,
+    ) -> Result<()> {
+        self.row.fill(MISSING);
+        self.row_labels.fill(NO_LABEL);
+        self.row_kept.clear();
+        self.row_kept.resize(binding.kept.len(), String::new());
+        for (ix, cell) in cells.into_iter().enumerate() {
+            let is_kept = binding.kept.contains(&Some(ix));
+            let node = binding.node_of.get(ix).copied().flatten();
+            if !is_kept && node.is_none() {
+                continue;
+            }
+            let number;
+            let name = match cell {
+                Cell::Missing => continue,
+                Cell::Label(name) => name,
+                Cell::Index(value) => {
+                    number = (u64::from(value) + u64::from(self.columns[ix].1)).to_string();
+                    &number
+                }
+            };
+            if is_kept {
+                for (kept, _) in self.row_kept.iter_mut().zip(&binding.kept).filter(|(_, at)| **at == Some(ix)) {
+                    name.clone_into(kept);
+                }
+            }
+            if let Some(node) = node {
+                self.row[node] = self.value(node, name, ix, line)?;
+            }
+        }
+        for (kept, _) in self.row_kept.iter_mut().zip(&binding.kept).filter(|(_, at)| at.is_none()) {
+            *kept = count.to_string();
+        }
+        Ok(())
+    }
+
+    /// The code of a value: one that the fit knows, a new one of an open root, or none.
+    fn value(&mut self, node: usize, name: &str, column: usize, line: u64) -> Result<u32> {
+        if let Some(value) = self.names.find(node, name) {
+            return Ok(value);
+        }
+        let index = NodeIndex(node as u32);
+        if let Some(new) = self.predictor.new_value(index) {
+            let root = self.predictor.open_roots().iter().position(|&root| root == index).expect("an open root");
+            self.row_labels[root] = self.new_values.label(root, name);
+            return Ok(new);
+        }
+        if self.drops {
+            self.block.n_dropped += 1;
+            return Ok(MISSING);
+        }
+        let number = (column + 1).to_string();
+        let own = self.columns[column].0.as_deref().unwrap_or(&number);
+        let fit = self.predictor.fit();
+        let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
+        let message = format!(
+            "value `{shown}` of `{}` was not in the data of the fit; correct it, or take such values as missing with --unseen \
+             drop",
+            fit.model.node(index).name
+        );
+        Err(Error::data_at(&self.source, line, Some(own), message))
+    }
+}
+
+impl<F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowSink for RowReader<'_, F> {
+    fn source(&mut self, name: &str) {
+        name.clone_into(&mut self.source);
+    }
+
+    fn label_column(&mut self, name: Option<String>) {
+        self.columns.push((name, 0));
+    }
+
+    fn index_column(&mut self, name: Option<String>, first: u32, _: Option<u32>) {
+        self.columns.push((name, first));
+    }
+
+    fn rows_are_tokens(&mut self) {
+        self.has_counts = false;
+    }
+
+    fn takes_fractions(&self) -> bool {
+        true
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        self.warnings.push(warning);
+    }
+
+    fn push<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount) -> Result<()> {
+        self.take(line, cells, count)
+    }
+
+    fn push_implied<'c>(
+        &mut self,
+        line: u64,
+        cells: impl IntoIterator<Item = Cell<'c>>,
+        count: RowCount,
+    ) -> Result<()> {
+        self.take(line, cells, count)
+    }
+}

@@ -1,0 +1,45 @@
+//! The best allocation of a fit, handed out to rows of the data that it was fitted to.
+
+use crate::fit_file::FitFile;
+use hashbrown::HashMap;
+
+/// Hidden values of tokens, by what their records show. Each token is handed out once.
+#[derive(Debug, Default)]
+pub struct Allocation {
+    groups: HashMap<Vec<u32>, Vec<(Vec<u32>, u64)>>,
+}
+
+impl Allocation {
+    /// That of a fit, if it has one.
+    pub fn of(fit: &FitFile) -> Option<Self> {
+        let best = fit.best.as_ref()?;
+        let mut groups: HashMap<Vec<u32>, Vec<(Vec<u32>, u64)>> = HashMap::new();
+        for tokens in &best.allocation {
+            groups.entry(tokens.record.clone()).or_default().push((tokens.values.clone(), tokens.n_tokens));
+        }
+        // The last is handed out first.
+        groups.values_mut().for_each(|groups| groups.reverse());
+        Some(Allocation { groups })
+    }
+
+    /// Takes `n` tokens of a record (a value for each node, [`MISSING`](crate::counts::MISSING) where it shows none): the values of all nodes for most of them, and their share. None where the record was
+    /// not among the data, or all its tokens are handed out.
+    pub fn take(&mut self, record: &[u32], n: u64) -> Option<(Vec<u32>, f64)> {
+        let groups = self.groups.get_mut(record)?;
+        let (mut left, mut best): (u64, Option<(Vec<u32>, u64)>) = (n, None);
+        while left > 0 {
+            let Some((values, of_group)) = groups.last_mut() else { break };
+            let taken = left.min(*of_group);
+            if best.as_ref().is_none_or(|best| taken > best.1) {
+                best = Some((values.clone(), taken));
+            }
+            left -= taken;
+            *of_group -= taken;
+            if *of_group == 0 {
+                groups.pop();
+            }
+        }
+        let (values, taken) = best?;
+        Some((values, taken as f64 / (n - left) as f64))
+    }
+}
