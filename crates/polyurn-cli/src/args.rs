@@ -27,6 +27,7 @@ pub enum Command {
     /// The evidence of one model: ln p(data | model), parameters integrated out.
     Score(ScoreArgs),
     /// The posterior of a model's tables.
+    #[command(mut_arg("output", |arg| arg.help("Also write the fit to this file, for predict, info and export")))]
     Fit(FitArgs),
     /// Which size: the evidence of every size in the ranges of a model, ranked.
     Select(SelectArgs),
@@ -34,13 +35,15 @@ pub enum Command {
     Compare(CompareArgs),
     /// A fit applied to new records: probabilities, hidden values, missing values, expected counts.
     Predict(PredictArgs),
+    /// A fit in the forms that other tools read: CSV, NumPy, BIF, pyLDAvis, JSON.
+    Export(ExportArgs),
     /// ln pi(S) and d_EP of every allocation tensor that fits the data, each once.
     Enumerate(EnumerateArgs),
     /// Draw data from a model, or tokens from a table of counts.
     Simulate(SimulateArgs),
     /// Read a file and say what is in it and what is odd.
     Check(CheckArgs),
-    /// Describe a model: nodes, tables, cliques, treewidth, cost.
+    /// Describe a model (nodes, tables, cliques, treewidth, cost) or a fit file.
     Info(InfoArgs),
     /// Compare models of small built-in tables.
     Demo(DemoArgs),
@@ -487,6 +490,40 @@ pub struct PredictArgs {
     pub output: OutputArgs,
 }
 
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Fit file, from `polyurn fit -o FIT`.
+    #[arg(value_name = "FIT")]
+    pub fit: PathBuf,
+    /// What to write.
+    #[arg(long, value_name = "FORMAT")]
+    pub to: ExportFormat,
+    /// With csv: factor matrices and core instead of tables.
+    #[arg(long)]
+    pub factors: bool,
+    /// Take the tables of one draw: `best`, the most probable allocation (fits by smc).
+    #[arg(long, value_name = "best")]
+    pub draw: Option<String>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `export --to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// All listed cells of all tables, one line each.
+    Csv,
+    /// Tables, factors and labels as NumPy arrays.
+    Npz,
+    /// The network in the Bayesian Interchange Format.
+    Bif,
+    /// Topics as pyLDAvis.prepare takes them.
+    Pyldavis,
+    /// What the file says, with its tables.
+    Json,
+}
+
 /// `--unseen`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum UnseenArg {
@@ -582,8 +619,12 @@ pub struct CheckArgs {
 /// Arguments of `info`.
 #[derive(Debug, Args)]
 pub struct InfoArgs {
-    #[command(flatten)]
-    pub model: ModelArgs,
+    /// Fit file to describe, from `polyurn fit -o FIT`.
+    #[arg(value_name = "FIT", conflicts_with_all = ["model", "data", "seen", "dot"])]
+    pub fit: Option<PathBuf>,
+    /// Model to describe, as for `score`.
+    #[arg(long, value_name = "TEXT|FILE", allow_hyphen_values = true, required_unless_present = "fit")]
+    pub model: Option<String>,
     /// Data file, to take sizes, seen nodes and costs from.
     #[arg(long, value_name = "FILE", conflicts_with = "seen")]
     pub data: Option<PathBuf>,

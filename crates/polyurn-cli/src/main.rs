@@ -38,6 +38,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Select(args) => cmd::select::select(&args),
         Command::Compare(args) => cmd::select::compare(&args),
         Command::Predict(args) => cmd::predict::run(&args),
+        Command::Export(args) => cmd::export::run(&args),
         Command::Enumerate(args) => cmd::enumerate::run(&args),
         Command::Simulate(args) => cmd::simulate::run(&args),
         Command::Check(args) => cmd::check::run(&args),

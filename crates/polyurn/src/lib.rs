@@ -39,6 +39,7 @@
 //! - [`evidence`] adds the total and the arrangements; [`score`] chooses the engine and does all of this, [`select`]
 //!   does it for many models and ranks them; [`decomposition`] turns fitted tables into factors and marginals;
 //! - [`fit_file`] keeps a fit in a file, and [`predict`] applies it to new records.
+//! - [`fit_file`] keeps a fit in a file, [`predict`] applies it to new records, and [`export`] gives it to other tools.
 //!
 //! Every run takes a [`control::Control`] (cancel, deadline, progress, checkpoint), every random draw a [`Seed`].
 //!
@@ -53,6 +54,7 @@ pub mod decomposition;
 pub mod engine;
 mod error;
 pub mod evidence;
+pub mod export;
 pub mod fit_file;
 pub mod graph;
 pub mod io;

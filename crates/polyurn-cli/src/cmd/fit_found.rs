@@ -102,15 +102,20 @@ impl Found {
 
     /// What the objective is called.
     pub fn objective_name(&self) -> &'static str {
-        match self.method {
-            "vb" => "lower bound (ELBO)",
-            "svb" => "bound, from the last batch",
-            "em" if self.is_likelihood => "ln likelihood",
-            "em" => "ln posterior density + constant",
-            "dual-em" => "ln pi(S) of the allocation",
-            "icm" => "ln density of allocation, tables",
-            _ => "ln evidence",
-        }
+        objective_name(self.method, self.is_likelihood)
+    }
+}
+
+/// What the objective of a method is called; `is_likelihood` where there is no prior.
+pub fn objective_name(method: &str, is_likelihood: bool) -> &'static str {
+    match method {
+        "vb" => "lower bound (ELBO)",
+        "svb" => "bound, from the last batch",
+        "em" if is_likelihood => "ln likelihood",
+        "em" => "ln posterior density + constant",
+        "dual-em" => "ln pi(S) of the allocation",
+        "icm" => "ln density of allocation, tables",
+        _ => "ln evidence",
     }
 }
 

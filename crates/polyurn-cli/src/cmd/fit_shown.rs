@@ -2,6 +2,8 @@
 
 use super::fit_found::{Found, Intensity};
 use super::score_shown::warnings_json;
+use super::score::warnings_json;
+use super::table_shown;
 use crate::decomposition::Report as Decomposed;
 use crate::maximise::{maximised_json, maximised_text};
 use crate::output::{Output, number};
@@ -16,13 +18,9 @@ use polyurn::graph::NodeIndex;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// Rows of a table that are shown to people.
-const SHOWN_ROWS: usize = 12;
 /// Records whose hidden values are shown to people, and likeliest values of each node.
 const SHOWN_RECORDS: usize = 20;
 const SHOWN_VALUES: usize = 3;
-/// Cells of a row that are shown to people.
-const SHOWN_CELLS: usize = 8;
 
 /// A fit, to be shown.
 pub struct Fit<'p, 'a> {
@@ -113,31 +111,7 @@ impl Fit<'_, '_> {
     }
 
     fn table_json(&self, table: &TableMeans) -> Value {
-        let model = self.problem.model;
-        let members = &model.tables()[table.table.ix()].members;
-        let parents = &model.node(members[0]).parents;
-        let rows: Vec<Value> = table
-            .rows
-            .iter()
-            .map(|row| {
-                let mut given = Map::new();
-                for (&parent, &value) in parents.iter().zip(&row.parents) {
-                    given.insert(model.node(parent).name.clone(), json!(self.labels(parent).name(value)));
-                }
-                let labels = self.labels(members[0]);
-                json!({
-                    "given": given,
-                    "values": row.cells.iter().map(|cell| labels.name(cell.child)).collect::<Vec<_>>(),
-                    "mean": row.cells.iter().map(|cell| cell.mean).collect::<Vec<_>>(),
-                    "sd": row.cells.iter().map(|cell| cell.sd).collect::<Vec<_>>(),
-                })
-            })
-            .collect();
-        json!({
-            "node": model.node(members[0]).name,
-            "tied": members[1..].iter().map(|&node| &model.node(node).name).collect::<Vec<_>>(),
-            "rows": rows,
-        })
+        table_shown::json(self.problem.model, &self.problem.counts.labels, table)
     }
 
     /// The seen values of a record, by node.
@@ -244,51 +218,9 @@ impl Fit<'_, '_> {
         text
     }
 
-    /// The first rows of a table, and the largest cells of each.
     fn table_text(&self, table: &TableMeans) -> String {
-        let model = self.problem.model;
-        let members = &model.tables()[table.table.ix()].members;
-        let names: Vec<&str> = members.iter().map(|&node| model.node(node).name.as_str()).collect();
-        let parents = &model.node(members[0]).parents;
-        let given: Vec<&str> = parents.iter().map(|&node| model.node(node).name.as_str()).collect();
-        let title = if given.is_empty() {
-            names.join(", ")
-        } else {
-            format!("{} given {}", names.join(", "), given.join(", "))
-        };
         let is_point = matches!(self.found.intensity, Intensity::Point(_));
-        let mut text = format!("\n{title}: {}\n", if is_point { "probability" } else { "posterior mean (sd)" });
-        let mut lines: Vec<Vec<String>> = Vec::new();
-        for row in table.rows.iter().take(SHOWN_ROWS) {
-            let key: Vec<String> = parents
-                .iter()
-                .zip(&row.parents)
-                .map(|(&parent, &value)| format!("{}={}", model.node(parent).name, self.labels(parent).name(value)))
-                .collect();
-            let mut line = vec![format!("  {}", key.join(" "))];
-            let mut cells: Vec<_> = row.cells.iter().collect();
-            if cells.len() > SHOWN_CELLS {
-                cells.sort_by(|x, y| y.mean.total_cmp(&x.mean));
-                cells.truncate(SHOWN_CELLS);
-            }
-            line.extend(cells.iter().map(|cell| {
-                let name = self.labels(members[0]).name(cell.child);
-                let sd = if is_point { String::new() } else { format!(" ({:.3})", cell.sd) };
-                format!("{name} {:.3}{sd}", cell.mean)
-            }));
-            lines.push(line);
-        }
-        text += &columns(&lines);
-        if table.rows.len() > SHOWN_ROWS {
-            text += &format!("  and {} more rows (see --json)\n", table.rows.len() - SHOWN_ROWS);
-        }
-        if table.rows.iter().any(|row| row.cells.len() > SHOWN_CELLS) {
-            text += &format!("  the {SHOWN_CELLS} largest of each row (see --json for all)\n");
-        }
-        if (table.rows.len() as f64) < model.tables()[table.table.ix()].n_rows() {
-            text += "  rows that no token can be in are as in the prior\n";
-        }
-        text
+        table_shown::text(self.problem.model, &self.problem.counts.labels, table, is_point, "--json")
     }
 
     /// The likeliest hidden values of the first records.

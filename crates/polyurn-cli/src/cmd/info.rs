@@ -21,10 +21,14 @@ const SHOWN_PATTERNS: usize = 6;
 
 /// Describes a model.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
-    let mut inputs: Vec<&Path> = vec![Path::new(&args.model.model)];
+    if let Some(path) = &args.fit {
+        return super::info_fit::run(args, path);
+    }
+    let model = args.model.as_deref().unwrap_or_default();
+    let mut inputs: Vec<&Path> = vec![Path::new(model)];
     inputs.extend(args.data.as_deref());
     let output = Output::open(&args.output, &inputs)?;
-    let (source, settings) = load_model(&args.model.model, &args.prior)?.with_prior()?.single()?;
+    let (source, settings) = load_model(model, &args.prior)?.with_prior()?.single()?;
     let (model, is_seen, counts, mut warnings) = match &args.data {
         Some(path) => {
             let binding = load_bound(&source, path, &args.reading, false)?;

@@ -39,6 +39,17 @@ pub fn encode<T: Item>(shape: &[usize], items: impl IntoIterator<Item = T>) -> V
     bytes
 }
 
+/// A list of texts, as `numpy.save` writes a list of strings.
+pub fn encode_text(texts: &[&str]) -> Vec<u8> {
+    let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1);
+    let mut bytes = header(&format!("<U{width}"), &[texts.len()]);
+    for text in texts {
+        let characters = text.chars().map(u32::from).chain(std::iter::repeat(0)).take(width);
+        characters.for_each(|character| character.write(&mut bytes));
+    }
+    bytes
+}
+
 /// Shape and numbers of an array of type `T`, or what is wrong with it. Memory follows the bytes that are there, whatever
 /// the header says.
 pub fn decode<T: Item>(bytes: &[u8]) -> Result<(Vec<usize>, Vec<T>), String> {

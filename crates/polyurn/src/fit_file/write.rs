@@ -7,6 +7,7 @@ use crate::engine::TableMeans;
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{Cursor, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -50,6 +51,13 @@ impl FitFile {
             }
         }
         archive.finish()
+    }
+
+    /// What `fit.json` says.
+    pub fn description(&self) -> Value {
+        let pseudo = self.prior.tables.iter().zip(self.model.tables());
+        let pseudo = pseudo.map(|(own, table)| prior::entry_of(own, table).0).collect();
+        serde_json::to_value(self.header(pseudo)).unwrap_or_default()
     }
 
     /// Refuses numbers that JSON and the reader do not take.

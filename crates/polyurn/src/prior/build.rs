@@ -103,6 +103,12 @@ impl Prior {
         Ok(Prior { tables, a, shape, rate: settings.rate, consistent, follows_a, shape_follows_a })
     }
 
+    /// A prior whose tables are known already, as those of a fit.
+    pub(crate) fn of_tables(tables: Vec<PseudoCounts>, a: f64, shape: f64, rate: Option<f64>) -> Self {
+        let follows_a = vec![false; tables.len()];
+        Prior { tables, a, shape, rate, consistent: false, follows_a, shape_follows_a: false }
+    }
+
     /// Pseudo-counts of a table.
     pub fn table(&self, table: TableIndex) -> &PseudoCounts {
         &self.tables[table.ix()]

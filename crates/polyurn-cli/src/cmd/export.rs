@@ -1,0 +1,52 @@
+//! `polyurn export`: a fit in the forms that other tools read.
+
+use crate::args::{ExportArgs, ExportFormat};
+use crate::output::{Failure, Output};
+use polyurn::export::Export;
+use polyurn::fit_file::FitFile;
+use polyurn::predict::Draw;
+use serde_json::{Value, json};
+
+/// Exports a fit.
+pub fn run(args: &ExportArgs) -> Result<(), Failure> {
+    let output = Output::open(&args.output, &[&args.fit])?;
+    if args.factors && args.to != ExportFormat::Csv {
+        return Err(Failure::Usage("--factors: it goes with --to csv; an npz archive has tables and factors".into()));
+    }
+    let fit = FitFile::read(&args.fit)?;
+    let draw = match args.draw.as_deref() {
+        None => Draw::Means,
+        Some("best") => Draw::Best,
+        Some(other) => {
+            return Err(Failure::Usage(format!("--draw {other}: a fit file holds the best draw only, `--draw best`")));
+        }
+    };
+    let export = Export::new(&fit, draw)?;
+    let bytes = match args.to {
+        ExportFormat::Csv if args.factors => export.factors_csv()?.into_bytes(),
+        ExportFormat::Csv => export.tables_csv().into_bytes(),
+        ExportFormat::Npz => export.npz()?,
+        ExportFormat::Bif => export.bif()?.into_bytes(),
+        ExportFormat::Pyldavis => json_text(&json!(export.topics()?)),
+        ExportFormat::Json => json_text(&all(&fit)),
+    };
+    if args.to == ExportFormat::Npz && args.output.output.is_none() {
+        use std::io::IsTerminal;
+        if std::io::stdout().is_terminal() {
+            return Err(Failure::Usage("--to npz: an archive is no text; give a file with -o".into()));
+        }
+    }
+    output.write(|out| out.write_all(&bytes))
+}
+
+fn json_text(value: &Value) -> Vec<u8> {
+    format!("{value:#}\n").into_bytes()
+}
+
+/// What the file says, with its tables.
+fn all(fit: &FitFile) -> Value {
+    let mut object = fit.description();
+    let tables = fit.tables.iter().map(|table| super::table_shown::json(&fit.model, &fit.labels, table));
+    object["tables"] = tables.collect();
+    object
+}
