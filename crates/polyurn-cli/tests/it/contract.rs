@@ -9,9 +9,8 @@ fn every_command_takes_the_shared_flags() {
     let folder = Folder::new();
     folder.write("toy.csv", TOY);
     let model = ["--model", "i -> k[2] -> j", "--data", "toy.csv"];
-    let commands: [Vec<&str>; 7] = [
+    let commands: [Vec<&str>; 6] = [
         [&["score"], &model[..]].concat(),
-        [&["fit", "--method", "exact"], &model[..]].concat(),
         [&["enumerate"], &model[..]].concat(),
         vec!["simulate", "--model", "x[3]", "--tokens", "5"],
         vec!["check", "toy.csv"],
@@ -29,6 +28,13 @@ fn every_command_takes_the_shared_flags() {
         std::fs::remove_file(folder.path().join("out.json")).unwrap();
     }
     assert_eq!(folder.names(), ["toy.csv"]);
+    // `fit -o` writes the fit there, and prints its result all the same.
+    let fit =
+        [&["fit", "--method", "vb"], &model[..], &["--json", "--seed", "5", "--threads", "1", "--quiet"]].concat();
+    let output = folder.run(&[&fit[..], &["-o", "out.polyurn"]].concat());
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(json["seed"] == 5 && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(folder.names(), ["out.polyurn", "toy.csv"]);
 }
 
 #[test]

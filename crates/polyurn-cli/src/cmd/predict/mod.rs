@@ -6,7 +6,7 @@ mod shown;
 
 use crate::args::{PredictArgs, UnseenArg};
 use crate::output::{Failure, Output};
-use crate::text::{plural, show_count};
+use crate::text::plural;
 use new_values::{Collected, NewValues};
 use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
@@ -271,8 +271,8 @@ impl Run<'_> {
             }
         }
         if self.n_dropped > 0 {
-            let n = show_count(self.n_dropped);
-            parts.push(format!("{n} values that the fit does not know were taken as missing"));
+            let values = plural(self.n_dropped, "value");
+            parts.push(format!("{values} that the fit does not know taken as missing"));
         }
         parts.join(", ")
     }

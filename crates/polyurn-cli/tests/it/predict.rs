@@ -1,0 +1,188 @@
+//! `polyurn predict`: one line for each row, whatever the rows are.
+
+use crate::support::Folder;
+use std::io::Write;
+use std::process::Stdio;
+
+const WORDS: [&str; 6] = ["cat", "dog", "eel", "fox", "gnu", "hen"];
+
+/// Documents about cats and dogs, or about foxes and gnus.
+fn documents() -> String {
+    let mut text = String::from("doc,word,count\n");
+    for doc in 0..8 {
+        for word in 0..3 {
+            text += &format!("d{doc},{},{}\n", WORDS[3 * (doc % 2) + word], 3 + (doc + word) % 3);
+        }
+    }
+    text
+}
+
+fn topic_folder(method: &[&str]) -> Folder {
+    let folder = Folder::new();
+    folder.write("d.csv", documents());
+    let args = ["fit", "--model", "doc -> topic[2] -> word", "--data", "d.csv", "--seed", "4", "-q", "-o", "d.polyurn"];
+    folder.ok(&[&args[..], &["--method"], method].concat());
+    folder
+}
+
+fn rows(text: &str) -> Vec<Vec<String>> {
+    text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn rows_come_out_in_order_with_kept_columns() {
+    let folder = topic_folder(&["vb"]);
+    folder.write("n.csv", "id,word,doc,count\n7,cat,d0,1\n8,,d1,2\n9,hen,,1\n10,,,5\n11,gnu,d1,?\n");
+    let text =
+        folder.ok(&["predict", "--fit", "d.polyurn", "--data", "n.csv", "--keep", "id,count", "--expected", "-q"]);
+    let rows = rows(&text);
+    assert_eq!(rows[0].join(","), "id,count,log_probability,log_probability_given,expected_count,topic,topic:p");
+    let ids: Vec<String> = rows[1..].iter().map(|row| format!("{} {}", row[0], row[1])).collect();
+    assert_eq!(ids, ["7 1", "8 2", "9 1", "10 5", "11 ?"]);
+    // Nothing is shown: the probability is one.
+    assert!(rows[4][2].parse::<f64>().unwrap().abs() < 1e-12);
+    // Cats are of the topic that hens are not of.
+    assert_ne!(rows[1][5], rows[3][5]);
+    assert!(rows[1][6].parse::<f64>().unwrap() > 0.9);
+    let json = folder.ok(&["predict", "--fit", "d.polyurn", "--data", "n.csv", "--keep", "id", "--json", "-q"]);
+    assert_eq!(json.lines().count(), 5);
+    let first: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!(first["keep"]["id"], "7");
+    assert_eq!(first["hidden"]["topic"]["value"], rows[1][5].as_str());
+    assert_eq!(first["log_probability"].as_f64().unwrap(), rows[1][2].parse::<f64>().unwrap());
+}
+
+#[test]
+fn threads_and_formats_do_not_matter() {
+    let folder = topic_folder(&["vb"]);
+    let args = ["predict", "--fit", "d.polyurn", "--data", "d.csv", "--probabilities", "-q", "--threads"];
+    let one = folder.ok(&[&args[..], &["1"]].concat());
+    assert_eq!(one, folder.ok(&[&args[..], &["3"]].concat()));
+    folder.write("d.tsv", documents().replace(',', "\t"));
+    assert_eq!(one, folder.ok(&["predict", "--fit", "d.polyurn", "--data", "d.tsv", "--probabilities", "-q"]));
+    folder.write("x.tns", "1 1 2\n1 2 1\n2 2 3\n");
+    let fit = ["fit", "--model", "nmf(2)", "--data", "x.tns", "--method", "vb", "-q", "--seed", "1", "-o", "x.polyurn"];
+    folder.ok(&fit);
+    assert_eq!(folder.ok(&["predict", "--fit", "x.polyurn", "--data", "x.tns", "-q"]).lines().count(), 4);
+}
+
+#[test]
+fn unknown_values_are_refused_or_dropped() {
+    let folder = topic_folder(&["vb"]);
+    folder.write("n.csv", "doc,word\nd0,cat\nd0,yak\n");
+    let (code, error) = folder.fails(&["predict", "--fit", "d.polyurn", "--data", "n.csv", "-o", "out.csv"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("n.csv, line 3, column word: value `yak` of `word`"), "{error}");
+    assert!(error.contains("--unseen drop") && error.lines().count() == 1, "{error}");
+    assert!(!folder.names().contains(&"out.csv".to_owned()), "nothing is half written");
+    let output = folder.run(&["predict", "--fit", "d.polyurn", "--data", "n.csv", "--unseen", "drop"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1 value that the fit does not know"), "{output:?}");
+}
+
+#[test]
+fn new_documents_may_be_scattered_in_a_file_and_stand_together_in_a_stream() {
+    let folder = topic_folder(&["vb"]);
+    let sorted = "doc,word,count\nnew,cat,2\nnew,dog,1\nd1,fox,1\nother,hen,4\n";
+    let scattered = "doc,word,count\nnew,cat,2\nd1,fox,1\nnew,dog,1\nother,hen,4\n";
+    folder.write("sorted.csv", sorted);
+    folder.write("scattered.csv", scattered);
+    let args = ["predict", "--fit", "d.polyurn", "--keep", "doc,word", "-q", "--data"];
+    let lines = |text: String| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let whole = lines(folder.ok(&[&args[..], &["sorted.csv"]].concat()));
+    assert_eq!(whole, lines(folder.ok(&[&args[..], &["scattered.csv"]].concat())));
+    assert_eq!(whole, lines(folder.ok(&[&args[..], &["sorted.csv", "--together"]].concat())));
+    let stream = |text: &str| {
+        let mut command = folder.command(&[&args[..], &["-", "--format", "csv"]].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    assert_eq!(whole, lines(String::from_utf8(stream(sorted).stdout).unwrap()));
+    let refused = stream(scattered);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(error.contains("line 4") && error.contains("`new`") && error.lines().count() == 1, "{error}");
+    // A new document has no probability of its own, but its words have one given it.
+    let row = whole.iter().find(|line| line.starts_with("new,cat,")).unwrap();
+    assert!(row.starts_with("new,cat,,-"), "{row}");
+}
+
+#[test]
+fn the_best_draw_gives_every_token_its_value() {
+    let folder = topic_folder(&["smc", "--particles", "64", "--runs", "2", "--heat", "1"]);
+    let text =
+        folder.ok(&["predict", "--fit", "d.polyurn", "--data", "d.csv", "--draw", "best", "--keep", "doc,word", "-q"]);
+    let rows = rows(&text);
+    assert_eq!(rows.len(), 25);
+    assert!(rows[1..].iter().all(|row| row[5].parse::<f64>().is_ok_and(|share| share >= 0.5)));
+    let (code, error) = folder.fails(&["predict", "--fit", "d.polyurn", "--data", "d.csv", "--draw", "7"]);
+    assert!(code == 2 && error.contains("holds the best draw only"), "{error}");
+}
+
+#[test]
+fn missing_values_are_imputed() {
+    let folder = topic_folder(&["vb"]);
+    folder.write("n.csv", "doc,word\nd0,\nd1,gnu\n");
+    let text = folder.ok(&["predict", "--fit", "d.polyurn", "--data", "n.csv", "--impute", "-q"]);
+    let rows = rows(&text);
+    assert_eq!(rows[0][4..].join(","), "doc:imputed,doc:p,word:imputed,word:p");
+    assert!(["cat", "dog", "eel"].contains(&rows[1][6].as_str()), "{text}");
+    let p: f64 = rows[1][7].parse().unwrap();
+    assert!(p > 0.2 && p < 0.5, "{p}");
+    assert_eq!(rows[2][6..].join(","), "gnu,1");
+}
+
+#[test]
+fn flags_that_make_no_sense_are_refused() {
+    let folder = topic_folder(&["vb"]);
+    folder.write("other.csv", "x,y\n1,2\n");
+    folder.write("empty.csv", "doc,word\n");
+    let base = ["predict", "--fit", "d.polyurn", "--data"];
+    for (args, wanted) in [
+        (vec!["other.csv"], "no column is named after a node"),
+        (vec!["d.csv", "--keep", "nothing"], "no column `nothing`"),
+        (vec!["d.csv", "--given", "word"], "--given word"),
+        (vec!["d.csv", "--columns", "a,b,c,d"], "--columns names 4"),
+        (vec!["missing.csv"], "missing.csv"),
+    ] {
+        let (code, error) = folder.fails(&[&base[..], &args].concat());
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains(wanted) && error.lines().count() == 1, "{error}");
+    }
+    assert_eq!(folder.ok(&[&base[..], &["empty.csv", "-q"]].concat()).lines().count(), 1, "a header without rows");
+}
+
+/// A million rows, fifty classes: seconds, and no more memory than for a thousand.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "long: run by make test-long"]
+fn large_files_stream_through_little_memory() {
+    let folder = Folder::new();
+    let row = |ix: u64| format!("{},{},{}\n", ix * 7919 % 97, ix * 104_729 % 89, ix * 1_299_709 % 83);
+    let small: String = std::iter::once("a,b,c\n".to_owned()).chain((0..3000).map(row)).collect();
+    folder.write("small.csv", small);
+    let fit = ["fit", "--model", "k[50] -> a b c", "--data", "small.csv", "--method", "vb", "--max-iter", "20"];
+    folder.ok(&[&fit[..], &["--restarts", "1", "-q", "-o", "f.polyurn"]].concat());
+    let large: String = std::iter::once("a,b,c\n".to_owned()).chain((0..1_000_000).map(row)).collect();
+    folder.write("large.csv", large);
+    let start = std::time::Instant::now();
+    let args = ["predict", "--fit", "f.polyurn", "--data", "large.csv", "-q", "-o", "out.csv"];
+    let mut child = folder.command(&args).spawn().unwrap();
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak = peak.max(kilobytes.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(start.elapsed() < std::time::Duration::from_secs(60));
+    assert!(peak < 150_000, "{peak} kB");
+    let lines = std::fs::read_to_string(folder.path().join("out.csv")).unwrap().lines().count();
+    assert_eq!(lines, 1_000_001);
+}
