@@ -2,7 +2,7 @@
 CARGO ?= cargo
 VENV := target/venv
 
-.PHONY: test test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
+.PHONY: test test-long test-python mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
 
 test:
 	$(CARGO) test --workspace --all-targets
@@ -11,6 +11,16 @@ test:
 # Long statistical suites: everything, also the tests marked as ignored, with optimisation.
 test-long:
 	$(CARGO) test --workspace --release -- --include-ignored
+	$(MAKE) test-python
+
+# Fit files and exports as Python reads them: zipfile, NumPy, and pgmpy from PyPI.
+test-python: $(VENV)/pgmpy
+	$(CARGO) build --package polyurn-cli
+	POLYURN="$(CARGO) run --quiet --package polyurn-cli --" $(VENV)/bin/python -W ignore -m unittest discover -s tests/python
+
+$(VENV)/pgmpy: $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet pgmpy
+	touch $@
 
 # Breaks the particle engine in known ways, one at a time, and names the test that goes red. Needs Python 3 as well.
 mutants:

@@ -357,6 +357,12 @@ pub struct ScoreArgs {
     /// With unknown cells: the totals to list, both ends included [default: until the tail is below 1e-12].
     #[arg(long, value_name = "LO..HI", value_parser = parse_totals)]
     pub totals: Option<TotalsRange>,
+    /// Instead of the evidence: fit by vb or smc, and say how well the fit predicts the records of this file.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["given", "totals", "checkpoint"])]
+    pub heldout: Option<PathBuf>,
+    /// With --heldout: values that the fit does not know are refused, or taken as missing [default: refuse].
+    #[arg(long, value_name = "refuse|drop", requires = "heldout")]
+    pub unseen: Option<UnseenArg>,
     #[command(flatten)]
     pub particles: ParticleArgs,
     #[command(flatten)]

@@ -34,7 +34,11 @@ fn text(fit: &FitFile, path: &Path) -> String {
     let error = number("std_error");
     let is_likelihood = !fit.prior.is_given;
     if let Some(objective) = number("objective") {
-        let shown = format!("{} {}", show_estimate(objective, error), show_error(error));
+        let shown = match fit.method.as_str() {
+            // Most digits of a noisy number say nothing.
+            "svb" => format!("{objective:.0}"),
+            _ => format!("{} {}", show_estimate(objective, error), show_error(error)),
+        };
         add(objective_name(&fit.method, is_likelihood), shown.trim_end().to_owned());
     } else if let Some(objective) = fit.result["objective"].as_str() {
         add(objective_name(&fit.method, is_likelihood), objective.to_owned());

@@ -10,6 +10,7 @@ mod fit_found;
 mod fit_shown;
 mod fit_stream;
 mod fit_written;
+mod heldout;
 pub mod info;
 mod info_fit;
 pub mod predict;

@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// Scores a model.
 pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
+    if let Some(path) = &args.heldout {
+        return super::heldout::run(args, path);
+    }
     let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
     let given = load_model(&args.model.model, &args.prior)?.with_prior()?;
     let binding = load_bound(&given.source, &args.data.data, &args.data.reading, args.method == ScoreMethod::Vb)?;

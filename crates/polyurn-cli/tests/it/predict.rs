@@ -76,7 +76,7 @@ fn unknown_values_are_refused_or_dropped() {
     assert!(error.contains("--unseen drop") && error.lines().count() == 1, "{error}");
     assert!(!folder.names().contains(&"out.csv".to_owned()), "nothing is half written");
     let output = folder.run(&["predict", "--fit", "d.polyurn", "--data", "n.csv", "--unseen", "drop"]);
-    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3);
     assert!(String::from_utf8_lossy(&output.stderr).contains("1 value that the fit does not know"), "{output:?}");
 }
 
@@ -185,4 +185,69 @@ fn large_files_stream_through_little_memory() {
     assert!(peak < 150_000, "{peak} kB");
     let lines = std::fs::read_to_string(folder.path().join("out.csv")).unwrap().lines().count();
     assert_eq!(lines, 1_000_001);
+}
+
+/// Sum of count times a column of `predict`.
+fn weighted(folder: &Folder, data: &str, column: usize) -> f64 {
+    let text = folder.ok(&["predict", "--fit", "d.polyurn", "--data", data, "--keep", "count", "-q"]);
+    rows(&text)[1..].iter().map(|row| row[0].parse::<f64>().unwrap() * row[column].parse::<f64>().unwrap()).sum()
+}
+
+#[test]
+fn held_out_rows_of_known_documents_use_their_rows() {
+    let folder = topic_folder(&["vb"]);
+    folder.write("h.csv", "doc,word,count\nd0,cat,2\nd0,hen,1\nd1,gnu,3\nd5,fox,1\n");
+    let args = ["score", "--model", "doc -> topic[2] -> word", "--data", "d.csv", "--heldout", "h.csv", "--seed", "4"];
+    let json = folder.json(&args);
+    let (joint, given) = (weighted(&folder, "h.csv", 1), weighted(&folder, "h.csv", 2));
+    assert!((json["log_probability"].as_f64().unwrap() - joint).abs() < 1e-9, "{json}");
+    assert!((json["log_probability_given"].as_f64().unwrap() - given).abs() < 1e-9, "{json}");
+    assert_eq!((&json["tokens"], &json["n_units"], &json["units"]), (&7.0.into(), &3.0.into(), &"doc".into()));
+    assert!((json["perplexity"].as_f64().unwrap() - (-given / 7.0).exp()).abs() < 1e-9);
+    assert!(json["std_error"].as_f64().unwrap() > 0.0);
+    assert!(folder.ok(&args).contains("perplexity"));
+}
+
+#[test]
+fn held_out_new_documents_are_completed() {
+    let folder = topic_folder(&["vb"]);
+    // Tokens 1, 3 and 5 tell about the document; 2 and 4 are scored.
+    folder.write("h.csv", "doc,word,count\nnew,cat,3\nnew,dog,2\n");
+    let args = ["score", "--model", "doc -> topic[2] -> word", "--data", "d.csv", "--heldout", "h.csv", "--seed", "4"];
+    let json = folder.json(&args);
+    assert_eq!(
+        (&json["tokens"], &json["inference_tokens"], &json["new_values"]),
+        (&2.0.into(), &3.0.into(), &1.into())
+    );
+    assert!(json["log_probability"].is_null() && json["std_error"].is_null(), "{json}");
+    // The same by hand: rows of count 0 are predicted but tell nothing.
+    folder.write("i.csv", "doc,word,count\nnew,cat,2\nnew,dog,1\nnew,eel,0\n");
+    let text = folder.ok(&["predict", "--fit", "d.polyurn", "--data", "i.csv", "-q"]);
+    let rows = rows(&text);
+    let want: f64 = rows[1..3].iter().map(|row| row[1].parse::<f64>().unwrap()).sum();
+    assert!((json["log_probability_given"].as_f64().unwrap() - want).abs() < 1e-9, "{json} {want}");
+}
+
+#[test]
+fn held_out_flags_are_checked() {
+    let folder = topic_folder(&["vb"]);
+    folder.write("yak.csv", "doc,word\nd0,yak\nd0,cat\n");
+    let args = ["score", "--model", "doc -> topic[2] -> word", "--data", "d.csv", "--heldout"];
+    for (more, wanted) in [
+        (&["yak.csv"][..], "column word: value `yak`"),
+        (&["-"], "read only once"),
+        (&["missing.csv"], "missing.csv"),
+        (&["d.csv", "--method", "exact"], "--method vb"),
+        (&["d.csv", "--given", "doc"], "--given"),
+    ] {
+        let (code, error) = folder.fails(&[&args[..], more].concat());
+        assert!(code == 2 && error.contains(wanted) && error.lines().count() == 1, "{error}");
+    }
+    let json = folder.json(&[&args[..], &["yak.csv", "--unseen", "drop"]].concat());
+    assert_eq!((&json["dropped_values"], &json["tokens"]), (&1.into(), &2.0.into()));
+    let smc = ["d.csv", "--method", "smc", "--particles", "16", "--runs", "2", "--heat", "1"];
+    assert!(folder.json(&[&args[..], &smc].concat())["perplexity"].as_f64().unwrap() < 6.0);
+    let mixture = ["score", "--model", "k[2] -> doc word", "--data", "d.csv", "--heldout", "d.csv"];
+    let json = folder.json(&mixture);
+    assert_eq!((&json["units"], &json["log_probability"]), (&"records".into(), &json["log_probability_given"]));
 }

@@ -86,9 +86,10 @@ fn with_entry(bytes: &[u8], name: &str, contents: Option<&[u8]>) -> Vec<u8> {
         let mut entry = archive.by_index(ix).unwrap();
         let mut own = Vec::new();
         entry.read_to_end(&mut own).unwrap();
-        let contents = if entry.name() == name { contents } else { Some(&own[..]) };
+        let own_name = entry.name().unwrap().into_owned();
+        let contents = if own_name == name { contents } else { Some(&own[..]) };
         if let Some(contents) = contents {
-            writer.start_file(entry.name(), SimpleFileOptions::default()).unwrap();
+            writer.start_file(own_name, SimpleFileOptions::default()).unwrap();
             writer.write_all(contents).unwrap();
         }
     }
@@ -147,7 +148,8 @@ fn a_good_seal_does_not_save_wrong_contents() {
 #[test]
 fn entries_of_any_bytes_do_no_harm() {
     let good = particles(CASES[0].0, CASES[0].1).to_bytes().unwrap();
-    let names: Vec<String> = ZipArchive::new(Cursor::new(&good[..])).unwrap().file_names().map(str::to_owned).collect();
+    let names: Vec<String> =
+        ZipArchive::new(Cursor::new(&good[..])).unwrap().file_names().map(|name| name.unwrap().into_owned()).collect();
     for name in names {
         let contents = entry(&good, &name);
         for ix in (0..contents.len()).step_by(1 + contents.len() / 60) {

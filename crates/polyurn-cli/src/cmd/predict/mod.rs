@@ -1,24 +1,24 @@
 //! `polyurn predict`: a fit applied to new records, one line out for each row in, in constant memory.
 
-mod new_values;
-mod rows;
+pub(super) mod new_values;
+pub(super) mod patterns;
+pub(super) mod rows;
 mod shown;
 
 use crate::args::{PredictArgs, UnseenArg};
 use crate::output::{Failure, Output};
 use crate::text::plural;
 use new_values::{Collected, NewValues};
+use patterns::Patterns;
 use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
 use polyurn::io::{ReadOptions, read_rows};
-use polyurn::predict::{Allocation, Draw, Predictor, Question};
+use polyurn::predict::{Allocation, Draw, Predictor};
 use polyurn::{Error, Stop, Warning};
 use rows::{Binding, Block, NO_LABEL, RowReader, ValueNames};
 use shown::Shown;
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Rows that are held at a time, about.
 const BLOCK: usize = 65_536;
@@ -45,7 +45,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         names: &names,
         given,
         n_threads: output.n_threads,
-        questions: HashMap::new(),
+        patterns: Some(Patterns::new(&predictor, predictor.hidden(), args.impute)),
         new_values: NewValues::new(&predictor),
         allocation: (draw == Draw::Best).then(|| Allocation::of(&fit)).flatten(),
         n_rows: 0,
@@ -103,21 +103,14 @@ impl From<Error> for Stopped {
     }
 }
 
-/// Questions about rows that show the same nodes: one with all that is wanted, one that only asks for the probability.
-#[derive(Debug, Clone)]
-pub(super) struct Pattern {
-    pub full: Arc<Question>,
-    pub plain: Arc<Question>,
-}
-
 struct Run<'a> {
     args: &'a PredictArgs,
     predictor: &'a Predictor<'a>,
     names: &'a ValueNames<'a>,
     given: Vec<NodeIndex>,
     n_threads: usize,
-    /// By seen nodes.
-    questions: HashMap<Vec<NodeIndex>, Pattern>,
+    /// What is asked; taken out while rows are read.
+    patterns: Option<Patterns<'a>>,
     new_values: NewValues,
     allocation: Option<Allocation>,
     n_rows: u64,
@@ -164,10 +157,10 @@ impl Run<'_> {
     /// Reads all rows of new values and infers theirs.
     fn collect(&mut self) -> Result<(), Failure> {
         let mut new_values = std::mem::take(&mut self.new_values);
-        let mut questions = std::mem::take(&mut self.questions);
+        let mut all_patterns = self.patterns.take().expect("put back after each reading");
         let mut collected = Collected::default();
         let result = self.read(false, &mut new_values, &mut |binding, block, _| {
-            let patterns = self.patterns(&mut questions, binding, block)?;
+            let patterns = all_patterns.of(binding, block)?;
             collected.add(block, &patterns);
             Ok(())
         });
@@ -178,19 +171,19 @@ impl Run<'_> {
         }
         new_values.infer(self.predictor, &collected, self.n_threads);
         self.new_values = new_values;
-        self.questions = questions;
+        self.patterns = Some(all_patterns);
         Ok(())
     }
 
     /// Reads rows and writes a line for each.
     fn predict(&mut self, together: bool, json: bool, out: &mut dyn Write) -> Result<(), Stopped> {
         let mut new_values = std::mem::take(&mut self.new_values);
-        let mut questions = std::mem::take(&mut self.questions);
+        let mut all_patterns = self.patterns.take().expect("put back after each reading");
         let mut allocation = self.allocation.take();
         let mut has_header = false;
         let (mut n_rows, mut n_dropped) = (0, 0);
         let warnings = self.read(together, &mut new_values, &mut |binding, block, new_values| {
-            let patterns = self.patterns(&mut questions, binding, block)?;
+            let patterns = all_patterns.of(binding, block)?;
             if together {
                 let mut collected = Collected::default();
                 collected.add(block, &patterns);
@@ -228,40 +221,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The questions of each row.
-    fn patterns(
-        &self,
-        questions: &mut HashMap<Vec<NodeIndex>, Pattern>,
-        binding: &Binding,
-        block: &Block,
-    ) -> Result<Vec<Pattern>, Stopped> {
-        let hidden = self.predictor.hidden();
-        let mut patterns: Vec<Pattern> = Vec::with_capacity(block.n_rows());
-        for row in 0..block.n_rows() {
-            if row > 0 && block.shows_the_same(row - 1, row) {
-                patterns.push(patterns[row - 1].clone());
-                continue;
-            }
-            let seen = block.seen(row);
-            if let Some(pattern) = questions.get(&seen) {
-                patterns.push(pattern.clone());
-                continue;
-            }
-            let mut wanted: Vec<NodeIndex> = hidden.iter().copied().filter(|node| !seen.contains(node)).collect();
-            if self.args.impute {
-                wanted.extend(binding.nodes().filter(|node| !seen.contains(node) && !hidden.contains(node)));
-                wanted.sort_unstable();
-            }
-            let pattern = Pattern {
-                full: Arc::new(self.predictor.question(&seen, &wanted)?),
-                plain: Arc::new(self.predictor.question(&seen, &[])?),
-            };
-            questions.insert(seen, pattern.clone());
-            patterns.push(pattern);
-        }
-        Ok(patterns)
-    }
-
     fn summary(&self) -> String {
         let mut parts = vec![plural(self.n_rows, "row")];
         for (node, n) in self.new_values.n_labels() {
@@ -279,6 +238,6 @@ impl Run<'_> {
 }
 
 /// A row's new label of an open root, if it has one.
-fn label_of(block: &Block, row: usize, root: usize) -> Option<u32> {
+pub(super) fn label_of(block: &Block, row: usize, root: usize) -> Option<u32> {
     Some(block.new_label(row, root)).filter(|&label| label != NO_LABEL)
 }

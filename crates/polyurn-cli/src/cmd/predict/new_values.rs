@@ -1,7 +1,8 @@
 //! Values of open roots that the fit does not know, such as new documents: their names, and rows inferred from their records.
 
+use super::label_of;
+use super::patterns::Pattern;
 use super::rows::{Block, NO_LABEL};
-use super::{Pattern, label_of};
 use polyurn::graph::NodeIndex;
 use polyurn::predict::{NewRows, Predictor, Question};
 use std::collections::HashMap;
@@ -107,14 +108,19 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Adds those of a block.
+    /// Adds those of a block, with all their tokens.
     pub fn add(&mut self, block: &Block, patterns: &[Pattern]) {
+        // A cell of unknown count says nothing about where tokens are.
+        self.add_weighted(block, patterns, |row| block.tokens(row).unwrap_or(0.0));
+    }
+
+    /// Adds those of a block, each row with some of its tokens.
+    pub fn add_weighted(&mut self, block: &Block, patterns: &[Pattern], mut weight: impl FnMut(usize) -> f64) {
         let n_open = block.n_open();
         for row in 0..block.n_rows() {
+            let weight = weight(row);
             for root in 0..n_open {
                 if let Some(label) = label_of(block, row, root) {
-                    // A cell of unknown count says nothing about where tokens are.
-                    let weight = block.tokens(row).unwrap_or(0.0);
                     let record = (patterns[row].plain.clone(), block.record(row).to_vec(), weight);
                     self.records.entry((root, label)).or_default().push(record);
                 }

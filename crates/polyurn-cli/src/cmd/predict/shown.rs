@@ -1,8 +1,9 @@
 //! One line for each row: CSV or JSON.
 
+use super::label_of;
 use super::new_values::NewValues;
+use super::patterns::Pattern;
 use super::rows::{Binding, Block};
-use super::{Pattern, label_of};
 use crate::args::PredictArgs;
 use polyurn::counts::{Labels, MISSING};
 use polyurn::graph::NodeIndex;

@@ -1,0 +1,365 @@
+//! `polyurn score --heldout`: how well a fit predicts records that it has not seen (docs/predict.md).
+
+use super::predict::label_of;
+use super::predict::new_values::{Collected, NewValues};
+use super::predict::patterns::{Pattern, Patterns};
+use super::predict::rows::{Binding, Block, RowReader, ValueNames};
+use super::score::warnings_json;
+use crate::args::{ScoreArgs, ScoreMethod, UnseenArg};
+use crate::load::{load_bound, load_model};
+use crate::maximise::free_sizes;
+use crate::output::{Failure, Output, number};
+use crate::progress::control;
+use crate::text::{plural, show_error, show_estimate, show_short};
+use polyurn::counts::MISSING;
+use polyurn::engine::Problem;
+use polyurn::engine::smc::{Crew, Settled};
+use polyurn::engine::sweeps::Vb;
+use polyurn::fit_file::{FitData, FitFile, FitPrior, Intensity};
+use polyurn::graph::{NodeIndex, TableIndex, local_nodes};
+use polyurn::io::{ReadOptions, read_rows};
+use polyurn::predict::{Draw, Predictor, Workspace};
+use polyurn::prior::Prior;
+use polyurn::{VERSION, Warning};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Instant;
+
+/// Fits, and scores records that were held out.
+pub fn run(args: &ScoreArgs, heldout: &Path) -> Result<(), Failure> {
+    if !heldout.is_file() {
+        let what =
+            if heldout == Path::new("-") { "standard input can be read only once" } else { "there is no such file" };
+        return Err(Failure::Usage(format!("--heldout {}: {what}; give a file", heldout.display())));
+    }
+    let output = Output::open(&args.output, &[&args.data.data, heldout, Path::new(&args.model.model)])?;
+    let start = Instant::now();
+    let (fit, mut warnings) = fit(args, &output)?;
+    let predictor = Predictor::new(&fit, Draw::Means)?;
+    let mut scoring = Scoring::new(args, heldout, &predictor, output.n_threads);
+    scoring.read()?;
+    warnings.append(&mut scoring.warnings);
+    output.warn(&warnings);
+    let seconds = start.elapsed().as_secs_f64();
+    output.result(|| scoring.json(&fit, &output, &warnings, seconds), || scoring.text(&fit))
+}
+
+/// The fit, as `polyurn fit` would write it.
+fn fit(args: &ScoreArgs, output: &Output) -> Result<(FitFile, Vec<Warning>), Failure> {
+    let (source, settings) = load_model(&args.model.model, &args.prior)?.with_prior()?.single()?;
+    let is_vb = match args.method {
+        ScoreMethod::Auto | ScoreMethod::Vb => true,
+        ScoreMethod::Smc => false,
+        _ => return Err(Failure::Usage("--heldout: the fit is made by --method vb (the default) or smc".into())),
+    };
+    let binding = load_bound(&source, &args.data.data, &args.data.reading, is_vb)?;
+    let prior = Prior::build(&binding.model, &settings)?;
+    let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
+    let mut warnings = binding.warnings.clone();
+    let mut control = control(output, &args.limits, None)?;
+    let (method, tables, prior, objective) = if is_vb {
+        args.particles.check("vb", &["--kernel"])?;
+        let vb = Vb {
+            climb: args.sweeps.climb(&args.particles, output.n_threads),
+            start: None,
+            free: free_sizes(&args.sweeps.maximise, problem.model)?,
+        };
+        let fit = vb.fit(&problem, output.seed(), &mut control)?;
+        warnings.extend(fit.climbs.warnings.iter().cloned());
+        ("vb", fit.tables(&problem), fit.prior.clone(), fit.bound.value())
+    } else {
+        args.sweeps.refuse("smc")?;
+        let crew = Crew { isa: args.particles.isa(), threads: output.n_threads, max_memory: args.limits.max_memory };
+        let wish = args.particles.wish(&problem, args.limits.time_limit)?;
+        let Settled { smc, warning, .. } = wish.settle(&problem, crew, output.seed(), &mut control)?;
+        warnings.extend(warning);
+        let posterior = smc.posterior(&problem, output.seed(), &mut control)?;
+        warnings.extend(posterior.estimate.warnings.iter().cloned());
+        ("smc", posterior.tables, prior.clone(), posterior.estimate.ln_p_sequence)
+    };
+    let n_tables = binding.model.tables().len() as u32;
+    let counts = &binding.counts;
+    let file = FitFile {
+        labels: counts.labels.clone(),
+        is_seen: counts.seen_anywhere(),
+        method: method.into(),
+        label_averaged: Vec::new(),
+        intensity: Intensity::Point(counts.total()),
+        prior: FitPrior {
+            is_given: true,
+            tables: (0..n_tables).map(|ix| prior.table(TableIndex(ix)).clone()).collect(),
+            a: prior.a(),
+            shape: prior.shape(),
+            rate: prior.rate(),
+        },
+        tables,
+        best: None,
+        value_counts: vec![None; binding.model.n_nodes()],
+        data: FitData::default(),
+        settings: Value::Null,
+        seed: output.seed().0,
+        command_line: Vec::new(),
+        version: VERSION.into(),
+        result: json!({ "objective": number(objective) }),
+        model: binding.model,
+    };
+    Ok((file, warnings))
+}
+
+/// Sums over units: documents where there are some, else records.
+#[derive(Debug, Default)]
+struct Sums {
+    n_units: f64,
+    tokens: f64,
+    ln: f64,
+    tokens_squared: f64,
+    ln_squared: f64,
+    product: f64,
+}
+
+impl Sums {
+    fn add(&mut self, tokens: f64, ln: f64) {
+        self.n_units += 1.0;
+        self.tokens += tokens;
+        self.ln += ln;
+        self.tokens_squared += tokens * tokens;
+        self.ln_squared += ln * ln;
+        self.product += tokens * ln;
+    }
+
+    /// ln probability of a token, on average.
+    fn mean(&self) -> f64 {
+        self.ln / self.tokens
+    }
+
+    /// Its standard error, units being independent: that of a ratio of two sums.
+    fn error(&self) -> Option<f64> {
+        let mean = self.mean();
+        let squares = self.ln_squared - 2.0 * mean * self.product + mean * mean * self.tokens_squared;
+        let factor = self.n_units / (self.n_units - 1.0);
+        let error = (squares.max(0.0) * factor).sqrt() / self.tokens;
+        (self.n_units > 1.0 && error.is_finite()).then_some(error)
+    }
+}
+
+struct Scoring<'a> {
+    args: &'a ScoreArgs,
+    path: &'a Path,
+    predictor: &'a Predictor<'a>,
+    n_threads: usize,
+    /// Seen roots with hidden children: what is scored is given them.
+    given: Vec<NodeIndex>,
+    sums: Sums,
+    /// ln probability with the roots, where all their values are known.
+    ln_joint: f64,
+    n_used: f64,
+    n_new: u64,
+    n_dropped: u64,
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Scoring<'a> {
+    fn new(args: &'a ScoreArgs, path: &'a Path, predictor: &'a Predictor<'a>, n_threads: usize) -> Self {
+        let fit = predictor.fit();
+        Scoring {
+            args,
+            path,
+            predictor,
+            n_threads,
+            given: local_nodes(&fit.model, &fit.is_seen),
+            sums: Sums::default(),
+            ln_joint: 0.0,
+            n_used: 0.0,
+            n_new: 0,
+            n_dropped: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Reads the file: first for tokens that tell about new documents, then to score the others.
+    fn read(&mut self) -> Result<(), Failure> {
+        let names = ValueNames::new(self.predictor.fit());
+        let mut patterns = Patterns::new(self.predictor, Vec::new(), false);
+        let mut new_values = NewValues::new(self.predictor);
+        if !self.predictor.open_roots().is_empty() {
+            let (mut collected, mut halves) = (Collected::default(), Halves::default());
+            let mut n_used = 0.0;
+            self.rows(&names, &mut new_values, |binding, block, _| {
+                let asked = patterns.of(binding, block)?;
+                collected.add_weighted(block, &asked, |row| {
+                    let (used, _) = halves.of(block, row);
+                    n_used += used;
+                    used
+                });
+                Ok(())
+            })?;
+            new_values.infer(self.predictor, &collected, self.n_threads);
+            self.n_used = n_used;
+            self.n_new = new_values.n_labels().map(|(_, n)| n).sum();
+        }
+        let mut halves = Halves::default();
+        let mut units: HashMap<(u32, u32), (f64, f64)> = HashMap::new();
+        let (mut sums, mut ln_joint, mut n_dropped) = (Sums::default(), 0.0, 0);
+        let (given, predictor, n_threads) = (&self.given, self.predictor, self.n_threads);
+        self.warnings = self.rows(&names, &mut new_values, |binding, block, new_values| {
+            let asked = patterns.of(binding, block)?;
+            let lns = ln_probabilities(predictor, block, &asked, new_values, n_threads);
+            for (row, ln) in lns.into_iter().enumerate() {
+                let (_, n) = halves.of(block, row);
+                if n == 0.0 {
+                    continue;
+                }
+                let record = block.record(row);
+                let is_shown = |node: &&NodeIndex| record[node.ix()] != MISSING;
+                let roots = given.iter().filter(is_shown).map(|&node| predictor.ln_root(node, record[node.ix()]));
+                let ln_given = ln - roots.sum::<f64>();
+                ln_joint += n * ln;
+                match given.first() {
+                    None => sums.add(n, n * ln_given),
+                    Some(root) => {
+                        let at = predictor.open_roots().iter().position(|open| open == root);
+                        let label = at.and_then(|at| label_of(block, row, at)).unwrap_or(u32::MAX);
+                        let unit = units.entry((record[root.ix()], label)).or_default();
+                        unit.0 += n;
+                        unit.1 += n * ln_given;
+                    }
+                }
+            }
+            n_dropped += block.n_dropped;
+            Ok(())
+        })?;
+        let mut units: Vec<((u32, u32), (f64, f64))> = units.into_iter().collect();
+        // A fixed order gives the same bytes each time.
+        units.sort_unstable_by_key(|unit| unit.0);
+        units.into_iter().for_each(|(_, (n, ln))| sums.add(n, ln));
+        (self.sums, self.ln_joint, self.n_dropped) = (sums, ln_joint, n_dropped);
+        if self.sums.tokens == 0.0 {
+            return Err(Failure::Usage(format!("{}: there are no tokens to score", self.path.display())));
+        }
+        Ok(())
+    }
+
+    fn rows(
+        &self,
+        names: &ValueNames<'_>,
+        new_values: &mut NewValues,
+        take: impl FnMut(&Binding, &Block, &mut NewValues) -> polyurn::Result<()>,
+    ) -> Result<Vec<Warning>, Failure> {
+        let reading = &self.args.data.reading;
+        let drops = self.args.unseen == Some(UnseenArg::Drop);
+        let columns = reading.columns.clone();
+        let mut reader = RowReader::new(self.predictor, names, columns, &[], drops, false, new_values, take);
+        read_rows(self.path, &ReadOptions { format: reading.format, fractions: true }, &mut reader)?;
+        reader.finish()?;
+        Ok(reader.take_warnings())
+    }
+
+    fn unit_name(&self) -> &str {
+        self.given.first().map_or("records", |&node| &self.predictor.fit().model.node(node).name)
+    }
+
+    fn json(&self, fit: &FitFile, output: &Output, warnings: &[Warning], seconds: f64) -> Value {
+        let (mean, error) = (self.sums.mean(), self.sums.error());
+        let perplexity = (-mean).exp();
+        let given: Vec<&String> = self.given.iter().map(|&node| &fit.model.node(node).name).collect();
+        json!({
+            "heldout": self.path.display().to_string(),
+            "method": fit.method,
+            "objective": fit.result["objective"],
+            "given": given,
+            "log_probability": if self.n_new > 0 { Value::Null } else { number(self.ln_joint) },
+            "log_probability_given": number(self.sums.ln),
+            "log_probability_per_token": number(mean),
+            "std_error": error,
+            "perplexity": number(perplexity),
+            "perplexity_std_error": error.map(|error| perplexity * error),
+            "tokens": self.sums.tokens,
+            "units": self.unit_name(),
+            "n_units": self.sums.n_units,
+            "new_values": self.n_new,
+            "inference_tokens": self.n_used,
+            "dropped_values": self.n_dropped,
+            "seed": output.seed(),
+            "seconds": seconds,
+            "warnings": warnings_json(warnings),
+            "version": VERSION,
+        })
+    }
+
+    fn text(&self, fit: &FitFile) -> String {
+        let (mean, error) = (self.sums.mean(), self.sums.error());
+        let perplexity = (-mean).exp();
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| text += &format!("{name:<30} {}\n", value.trim_end());
+        let given: Vec<&str> = self.given.iter().map(|&node| fit.model.node(node).name.as_str()).collect();
+        let title = if given.is_empty() {
+            "ln probability".to_owned()
+        } else {
+            format!("ln probability given {}", given.join(", "))
+        };
+        line(&title, format!("{:.4}", self.sums.ln));
+        line("per token", format!("{} {}", show_estimate(mean, error), show_error(error)));
+        let error = error.map(|error| perplexity * error);
+        line("perplexity", format!("{} {}", show_estimate(perplexity, error), show_error(error)));
+        line(
+            "tokens scored",
+            format!("{} of {} {}", show_short(self.sums.tokens), self.sums.n_units, self.unit_name()),
+        );
+        if self.n_new > 0 {
+            let new = plural(self.n_new, "new value");
+            line("new", format!("{new}, inferred from {} other tokens", show_short(self.n_used)));
+        }
+        if self.n_dropped > 0 {
+            line("taken as missing", plural(self.n_dropped, "value"));
+        }
+        line("fit", format!("by {}", fit.method));
+        text
+    }
+}
+
+/// Which tokens of a new document tell about it, and which are scored: they take turns, in the order of the file.
+#[derive(Debug, Default)]
+struct Halves {
+    n_before: HashMap<(usize, u32), u64>,
+}
+
+impl Halves {
+    /// Tokens of a row that tell about its new values, and tokens that are scored.
+    fn of(&mut self, block: &Block, row: usize) -> (f64, f64) {
+        let n = block.tokens(row).unwrap_or(0.0);
+        let Some(key) = (0..block.n_open()).find_map(|root| Some((root, label_of(block, row, root)?))) else {
+            return (0.0, n);
+        };
+        if n.fract() != 0.0 || n > 1e15 {
+            return (n / 2.0, n / 2.0);
+        }
+        let before = self.n_before.entry(key).or_insert(0);
+        // The first tells, the second is scored, and so on.
+        let n_scored = (*before + n as u64) / 2 - *before / 2;
+        *before += n as u64;
+        (n - n_scored as f64, n_scored as f64)
+    }
+}
+
+/// ln probability of each row.
+fn ln_probabilities(
+    predictor: &Predictor<'_>,
+    block: &Block,
+    patterns: &[Pattern],
+    new_values: &NewValues,
+    n_threads: usize,
+) -> Vec<f64> {
+    let size = block.n_rows().div_ceil(4 * n_threads).max(256);
+    let starts: Vec<usize> = (0..block.n_rows()).step_by(size).collect();
+    let parts = crate::parallel::map(&starts, n_threads, |&start| {
+        let mut work = Workspace::default();
+        let rows = start..(start + size).min(block.n_rows());
+        rows.map(|row| {
+            let new = new_values.of_row(block, row);
+            predictor.answer(&patterns[row].plain, block.record(row), &new, &mut work)
+        })
+        .collect::<Vec<f64>>()
+    });
+    parts.concat()
+}
