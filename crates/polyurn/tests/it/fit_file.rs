@@ -3,17 +3,38 @@
 use crate::fit_support::{CASES, likelihood, particles, vb};
 use crate::support::{settings, tables};
 use polyurn::fit_file::{FitFile, digest, npy};
-use polyurn::prior::{PriorSettings, PriorSpec};
+use polyurn::prior::{PriorSettings, PriorSpec, ProductTerm, PseudoCounts};
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
+/// What a table's pseudo-counts say.
+fn cells(pseudo: &PseudoCounts) -> Vec<(f64, f64)> {
+    match pseudo {
+        PseudoCounts::Even { cell, row } => vec![(cell.value, cell.ln()), (row.value, row.ln())],
+        PseudoCounts::Dense { cells, rows, .. } => cells.iter().chain(rows).map(|&cell| (cell, 0.0)).collect(),
+        PseudoCounts::Product { terms } => {
+            let weights = |term: &ProductTerm| -> Vec<f64> {
+                term.parents.iter().chain([&term.child]).flat_map(|own| own.to_vec()).collect()
+            };
+            terms.iter().flat_map(|term| weights(term).into_iter().map(|weight| (term.size, weight))).collect()
+        }
+    }
+}
+
 #[track_caller]
 fn assert_comes_back(fit: &FitFile, what: &str) {
     let bytes = fit.to_bytes().unwrap();
-    assert_eq!(bytes, fit.to_bytes().unwrap(), "{what}: the same fit gives the same bytes");
-    assert_eq!(&FitFile::from_bytes(&bytes, "fit").unwrap(), fit, "{what}");
+    assert!(bytes == fit.to_bytes().unwrap(), "{what}: the same fit gives the same bytes");
+    let mut back = FitFile::from_bytes(&bytes, "fit").unwrap();
+    assert!(back.to_bytes().unwrap() == bytes, "{what}: it is written as it was read");
+    for (own, back) in fit.prior.tables.iter().zip(&back.prior.tables) {
+        assert_eq!(cells(back), cells(own), "{what}");
+    }
+    // Logarithms of pseudo-counts are only specified where these are tiny; all else is the same to the last bit.
+    back.prior.tables.clone_from(&fit.prior.tables);
+    assert!(&back == fit, "{what}");
 }
 
 #[test]
@@ -157,10 +178,10 @@ fn entries_of_any_bytes_do_no_harm() {
             bad[ix] ^= 0x11;
             // Some changes make another fit that is as good as this one; none makes a panic.
             let _ = FitFile::from_bytes(&with_entry(&good, &name, Some(&bad)), "fit");
-            assert!(
-                FitFile::from_bytes(&with_entry(&good, &name, Some(&contents[..ix])), "fit").is_err(),
-                "{name} {ix}"
-            );
+            let cut = FitFile::from_bytes(&with_entry(&good, &name, Some(&contents[..ix])), "fit");
+            // The line break at the end of JSON is not needed.
+            let is_whole = name.ends_with(".json") && ix + 1 == contents.len();
+            assert_eq!(cut.is_ok(), is_whole, "{name} cut at {ix}");
         }
     }
 }
