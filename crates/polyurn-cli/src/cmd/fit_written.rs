@@ -6,7 +6,7 @@ use crate::args::FitArgs;
 use crate::output::{Failure, Output, write_atomically};
 use polyurn::counts::MISSING;
 use polyurn::engine::Problem;
-use polyurn::engine::smc::SmcPosterior;
+use polyurn::engine::smc::{RecordAllocation, SmcPosterior};
 use polyurn::fit_file::{self, AllocatedTokens, BestDraw, FitData, FitFile, FitPrior};
 use polyurn::graph::TableIndex;
 use polyurn::{Error, Warning};
@@ -81,16 +81,17 @@ impl Source<'_> {
 
 /// Tables and tokens of the best allocation.
 fn best_draw(posterior: &SmcPosterior, problem: &Problem<'_>) -> BestDraw {
-    let mut groups: HashMap<(u32, u32), &[(Vec<u32>, u64)]> = HashMap::new();
+    let mut groups: HashMap<(u32, u32), &RecordAllocation> = HashMap::new();
     for record in &posterior.best.hidden {
-        groups.insert((record.block, record.record), &record.groups);
+        groups.insert((record.block, record.record), record);
     }
     let mut allocation = Vec::new();
     let mut shown = vec![MISSING; problem.model.n_nodes()];
     for (block_ix, (block, pattern)) in problem.counts.blocks.iter().zip(problem.plan.patterns()).enumerate() {
         for record in 0..block.n_records() {
             block.read(record, &mut shown);
-            for (hidden, n) in groups.get(&(block_ix as u32, record as u32)).copied().unwrap_or_default() {
+            let allocated = groups.get(&(block_ix as u32, record as u32));
+            for (hidden, n) in allocated.into_iter().flat_map(|record| &record.groups) {
                 let mut values = shown.clone();
                 pattern.unseen.iter().zip(hidden).for_each(|(node, &value)| values[node.ix()] = value);
                 allocation.push(AllocatedTokens { record: shown.clone(), values, n_tokens: *n });

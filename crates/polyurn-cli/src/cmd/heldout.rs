@@ -1,9 +1,10 @@
 //! `polyurn score --heldout`: how well a fit predicts records that it has not seen (docs/predict.md).
 
+use super::predict::block::Block;
 use super::predict::label_of;
 use super::predict::new_values::{Collected, NewValues};
 use super::predict::patterns::{Pattern, Patterns};
-use super::predict::rows::{Binding, Block, RowReader, ValueNames};
+use super::predict::rows::{Binding, Reading, RowReader, ValueNames};
 use super::score::warnings_json;
 use crate::args::{ScoreArgs, ScoreMethod, UnseenArg};
 use crate::load::{load_bound, load_model};
@@ -240,16 +241,23 @@ impl<'a> Scoring<'a> {
         Ok(())
     }
 
-    fn rows(
-        &self,
-        names: &ValueNames<'_>,
-        new_values: &mut NewValues,
+    fn rows<'r>(
+        &'r self,
+        names: &'r ValueNames<'r>,
+        new_values: &'r mut NewValues,
         take: impl FnMut(&Binding, &Block, &mut NewValues) -> polyurn::Result<()>,
     ) -> Result<Vec<Warning>, Failure> {
         let reading = &self.args.data.reading;
         let drops = self.args.unseen == Some(UnseenArg::Drop);
-        let columns = reading.columns.clone();
-        let mut reader = RowReader::new(self.predictor, names, columns, &[], drops, false, new_values, take);
+        let how = Reading {
+            predictor: self.predictor,
+            names,
+            columns: reading.columns.clone(),
+            keep: &[],
+            drops,
+            together: false,
+        };
+        let mut reader = RowReader::new(how, new_values, take);
         read_rows(self.path, &ReadOptions { format: reading.format, fractions: true }, &mut reader)?;
         reader.finish()?;
         Ok(reader.take_warnings())
@@ -328,7 +336,7 @@ impl Halves {
     /// Tokens of a row that tell about its new values, and tokens that are scored.
     fn of(&mut self, block: &Block, row: usize) -> (f64, f64) {
         let n = block.tokens(row).unwrap_or(0.0);
-        let Some(key) = (0..block.n_open()).find_map(|root| Some((root, label_of(block, row, root)?))) else {
+        let Some(key) = (0..block.n_open).find_map(|root| Some((root, label_of(block, row, root)?))) else {
             return (0.0, n);
         };
         if n.fract() != 0.0 || n > 1e15 {

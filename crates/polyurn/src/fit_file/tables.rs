@@ -48,7 +48,7 @@ pub(super) trait Arrays {
 pub(super) fn table_of(index: TableIndex, table: &Table, arrays: &mut impl Arrays) -> Result<TableMeans, String> {
     let n_parents = table.parent_sizes.len();
     let (shape, parents) = arrays.whole("rows")?;
-    let &[n_rows, width] = &shape[..] else { return Err("`rows` is no matrix".into()) };
+    let [n_rows, width] = shape[..] else { return Err("`rows` is no matrix".into()) };
     if width != n_parents || (n_parents == 0 && n_rows > 1) {
         return Err("`rows` does not have one column for each parent".into());
     }
@@ -58,9 +58,9 @@ pub(super) fn table_of(index: TableIndex, table: &Table, arrays: &mut impl Array
         return Err("`mean` and `sd` differ in shape".into());
     }
     let n_children = table.child_size as usize;
-    let (starts, children) = match &shape[..] {
-        &[rows, columns] if rows == n_rows && columns == n_children => (None, None),
-        &[n_cells] => {
+    let (starts, children) = match shape[..] {
+        [rows, columns] if rows == n_rows && columns == n_children => (None, None),
+        [n_cells] => {
             let (starts, children) = (arrays.long("starts")?.1, arrays.whole("children")?.1);
             let ascend = starts.windows(2).all(|pair| pair[0] <= pair[1]);
             let ends = (starts.first().copied(), starts.last().copied());

@@ -1,5 +1,6 @@
 //! `polyurn predict`: a fit applied to new records, one line out for each row in, in constant memory.
 
+pub(super) mod block;
 pub(super) mod new_values;
 pub(super) mod patterns;
 pub(super) mod rows;
@@ -8,6 +9,7 @@ mod shown;
 use crate::args::{PredictArgs, UnseenArg};
 use crate::output::{Failure, Output};
 use crate::text::plural;
+use block::{Block, NO_LABEL};
 use new_values::{Collected, NewValues};
 use patterns::Patterns;
 use polyurn::fit_file::FitFile;
@@ -15,7 +17,7 @@ use polyurn::graph::NodeIndex;
 use polyurn::io::{ReadOptions, read_rows};
 use polyurn::predict::{Allocation, Draw, Predictor};
 use polyurn::{Error, Stop, Warning};
-use rows::{Binding, Block, NO_LABEL, RowReader, ValueNames};
+use rows::{Binding, Reading, RowReader, ValueNames};
 use shown::Shown;
 use std::io::Write;
 use std::path::Path;
@@ -127,15 +129,16 @@ impl Run<'_> {
     ) -> Result<Vec<Warning>, Stopped> {
         let options = ReadOptions { format: self.args.data.reading.format, fractions: true };
         let mut stopped = None;
-        let mut reader = RowReader::new(
-            self.predictor,
-            self.names,
-            self.args.data.reading.columns.clone(),
-            &self.args.keep,
-            self.args.unseen == UnseenArg::Drop,
+        let reading = Reading {
+            predictor: self.predictor,
+            names: self.names,
+            columns: self.args.data.reading.columns.clone(),
+            keep: &self.args.keep,
+            drops: self.args.unseen == UnseenArg::Drop,
             together,
-            new_values,
-            |binding: &Binding, block: &Block, new_values: &mut NewValues| {
+        };
+        let mut reader =
+            RowReader::new(reading, new_values, |binding: &Binding, block: &Block, new_values: &mut NewValues| {
                 take(binding, block, new_values).map_err(|error| match error {
                     Stopped::Failed(error) => error,
                     Stopped::Writing(error) => {
@@ -143,8 +146,7 @@ impl Run<'_> {
                         Error::Stopped(Stop::Cancelled)
                     }
                 })
-            },
-        );
+            });
         let result = read_rows(&self.args.data.data, &options, &mut reader).and_then(|_| reader.finish());
         let warnings = reader.take_warnings();
         match (stopped, result) {

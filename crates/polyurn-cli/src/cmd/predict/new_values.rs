@@ -1,8 +1,8 @@
 //! Values of open roots that the fit does not know, such as new documents: their names, and rows inferred from their records.
 
+use super::block::{Block, NO_LABEL};
 use super::label_of;
 use super::patterns::Pattern;
-use super::rows::{Block, NO_LABEL};
 use polyurn::graph::NodeIndex;
 use polyurn::predict::{NewRows, Predictor, Question};
 use std::collections::HashMap;
@@ -101,10 +101,13 @@ impl NewValues {
     }
 }
 
+/// A question without wishes, the values, and the weight.
+type Record = (Arc<Question>, Vec<u32>, f64);
+
 /// Records of new values.
 #[derive(Debug, Default)]
 pub struct Collected {
-    records: HashMap<(usize, u32), Vec<(Arc<Question>, Vec<u32>, f64)>>,
+    records: HashMap<(usize, u32), Vec<Record>>,
 }
 
 impl Collected {
@@ -116,7 +119,7 @@ impl Collected {
 
     /// Adds those of a block, each row with some of its tokens.
     pub fn add_weighted(&mut self, block: &Block, patterns: &[Pattern], mut weight: impl FnMut(usize) -> f64) {
-        let n_open = block.n_open();
+        let n_open = block.n_open;
         for row in 0..block.n_rows() {
             let weight = weight(row);
             for root in 0..n_open {

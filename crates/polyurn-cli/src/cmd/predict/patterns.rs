@@ -1,6 +1,7 @@
 //! Questions about rows, one for each set of nodes that rows show.
 
-use super::rows::{Binding, Block};
+use super::block::Block;
+use super::rows::Binding;
 use polyurn::Result;
 use polyurn::graph::NodeIndex;
 use polyurn::predict::{Predictor, Question};

@@ -1,15 +1,13 @@
 //! Rows of a file in the terms of a fit, in blocks, with the columns that are to be kept.
 
+use super::block::{Block, NO_LABEL};
 use super::new_values::NewValues;
 use polyurn::counts::{Cell, Labels, MISSING, RowCount, RowSink};
 use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
-use polyurn::predict::{Allocation, Predictor};
+use polyurn::predict::Predictor;
 use polyurn::{Error, Result, Stop, Warning};
 use std::collections::HashMap;
-
-/// A row without a new value.
-pub const NO_LABEL: u32 = u32::MAX;
 
 /// From what values are called to their codes.
 pub struct ValueNames<'f> {
@@ -64,95 +62,27 @@ impl Binding {
     }
 }
 
-/// Some rows.
-#[derive(Debug, Default)]
-pub struct Block {
-    n_nodes: usize,
-    n_open: usize,
-    codes: Vec<u32>,
-    new_labels: Vec<u32>,
-    counts: Vec<RowCount>,
-    kept: Vec<String>,
-    /// Values that were dropped.
-    pub n_dropped: u64,
-}
-
-impl Block {
-    /// Number of rows.
-    pub fn n_rows(&self) -> usize {
-        self.counts.len()
-    }
-
-    /// Number of open roots.
-    pub fn n_open(&self) -> usize {
-        self.n_open
-    }
-
-    /// The value of each node.
-    pub fn record(&self, row: usize) -> &[u32] {
-        &self.codes[row * self.n_nodes..][..self.n_nodes]
-    }
-
-    /// The number of the new label of an open root, or [`NO_LABEL`].
-    pub fn new_label(&self, row: usize, root: usize) -> u32 {
-        self.new_labels[row * self.n_open + root]
-    }
-
-    /// How many tokens the row stands for; none when that is unknown.
-    pub fn tokens(&self, row: usize) -> Option<f64> {
-        match self.counts[row] {
-            RowCount::Tokens(n) => Some(n as f64),
-            RowCount::Fraction(n, unit, _) => Some(unit.tokens(n)),
-            RowCount::Unknown => None,
-        }
-    }
-
-    /// A kept value.
-    pub fn kept(&self, row: usize, n_kept: usize) -> &[String] {
-        &self.kept[row * n_kept..][..n_kept]
-    }
-
-    /// Whether two rows show the same nodes.
-    pub fn shows_the_same(&self, a: usize, b: usize) -> bool {
-        self.record(a).iter().zip(self.record(b)).all(|(&a, &b)| (a == MISSING) == (b == MISSING))
-    }
-
-    /// The nodes that a row shows.
-    pub fn seen(&self, row: usize) -> Vec<NodeIndex> {
-        let shown = (0..).zip(self.record(row)).filter(|(_, value)| **value != MISSING);
-        shown.map(|(node, _)| NodeIndex(node)).collect()
-    }
-
-    /// The values that an allocation gives to most tokens of a row, and their share.
-    pub fn take_from(&self, row: usize, allocation: &mut Allocation) -> Option<(Vec<u32>, f64)> {
-        let n = match self.counts[row] {
-            RowCount::Tokens(n) => n,
-            _ => 0,
-        };
-        allocation.take(self.record(row), n)
-    }
-
-    fn clear(&mut self) {
-        self.codes.clear();
-        self.new_labels.clear();
-        self.counts.clear();
-        self.kept.clear();
-        self.n_dropped = 0;
-    }
+/// How rows are read.
+pub struct Reading<'a> {
+    pub predictor: &'a Predictor<'a>,
+    pub names: &'a ValueNames<'a>,
+    /// `--columns`.
+    pub columns: Option<Vec<String>>,
+    /// Columns to keep.
+    pub keep: &'a [String],
+    /// Whether values that the fit does not know count as missing.
+    pub drops: bool,
+    /// Whether rows of a new value must stand together; then no block ends between them.
+    pub together: bool,
 }
 
 /// Reads rows and delivers blocks.
 pub struct RowReader<'a, F> {
-    predictor: &'a Predictor<'a>,
-    names: &'a ValueNames<'a>,
-    wanted_columns: Option<Vec<String>>,
-    keep: &'a [String],
-    drops: bool,
-    /// Whether rows of a new value must stand together; then no block ends between them.
-    together: bool,
+    reading: Reading<'a>,
     new_values: &'a mut NewValues,
     deliver: F,
     source: String,
+    /// Name and first number of each column.
     columns: Vec<(Option<String>, u32)>,
     has_counts: bool,
     binding: Option<Binding>,
@@ -164,25 +94,11 @@ pub struct RowReader<'a, F> {
 }
 
 impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a, F> {
-    #[expect(clippy::too_many_arguments, reason = "a list of what the command line says")]
-    pub fn new(
-        predictor: &'a Predictor<'a>,
-        names: &'a ValueNames<'a>,
-        wanted_columns: Option<Vec<String>>,
-        keep: &'a [String],
-        drops: bool,
-        together: bool,
-        new_values: &'a mut NewValues,
-        deliver: F,
-    ) -> Self {
+    pub fn new(reading: Reading<'a>, new_values: &'a mut NewValues, deliver: F) -> Self {
+        let predictor = reading.predictor;
         let (n_nodes, n_open) = (predictor.fit().model.n_nodes(), predictor.open_roots().len());
         RowReader {
-            predictor,
-            names,
-            wanted_columns,
-            keep,
-            drops,
-            together,
+            reading,
             new_values,
             deliver,
             source: String::new(),
@@ -223,7 +139,7 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
             return Ok(());
         }
         let names = self.column_names()?;
-        let model = &self.predictor.fit().model;
+        let model = &self.reading.predictor.fit().model;
         let node_of: Vec<Option<usize>> =
             names.iter().map(|name| name.as_ref().and_then(|name| model.find(name)).map(|node| node.ix())).collect();
         if node_of.iter().all(Option::is_none) && !names.is_empty() {
@@ -252,16 +168,16 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
                 }
             }
         };
-        let kept = self.keep.iter().map(place).collect::<Result<_>>()?;
-        self.binding = Some(Binding { node_of, kept, kept_names: self.keep.to_vec() });
+        let kept = self.reading.keep.iter().map(place).collect::<Result<_>>()?;
+        self.binding = Some(Binding { node_of, kept, kept_names: self.reading.keep.to_vec() });
         Ok(())
     }
 
     /// What the fit calls the columns.
     fn column_names(&self) -> Result<Vec<Option<String>>> {
         let own: Option<Vec<String>> = self.columns.iter().map(|column| column.0.clone()).collect();
-        let fit = self.predictor.fit();
-        match (own, &self.wanted_columns) {
+        let fit = self.reading.predictor.fit();
+        match (own, &self.reading.columns) {
             (Some(own), None) => Ok(own.into_iter().map(Some).collect()),
             (Some(own), Some(chosen)) if chosen.iter().all(|name| own.contains(name)) => {
                 Ok(own.into_iter().map(|name| Some(name).filter(|name| chosen.contains(name))).collect())
@@ -308,11 +224,11 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
         let result = self.read_row(&mut binding, line, cells, count);
         self.binding = Some(binding);
         result?;
-        let goes_on = self.together && self.new_values.goes_on(&self.block, &self.row_labels);
+        let goes_on = self.reading.together && self.new_values.goes_on(&self.block, &self.row_labels);
         if self.block.n_rows() >= super::BLOCK && !goes_on {
             self.send()?;
         }
-        if self.together {
+        if self.reading.together {
             self.new_values.stand_together(&self.row_labels).map_err(|name| {
                 let message = format!(
                     "the new value `{}` came before, and other rows after it; rows of a new value must stand together here, \
@@ -372,22 +288,23 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
 
     /// The code of a value: one that the fit knows, a new one of an open root, or none.
     fn value(&mut self, node: usize, name: &str, column: usize, line: u64) -> Result<u32> {
-        if let Some(value) = self.names.find(node, name) {
+        if let Some(value) = self.reading.names.find(node, name) {
             return Ok(value);
         }
         let index = NodeIndex(node as u32);
-        if let Some(new) = self.predictor.new_value(index) {
-            let root = self.predictor.open_roots().iter().position(|&root| root == index).expect("an open root");
+        if let Some(new) = self.reading.predictor.new_value(index) {
+            let root =
+                self.reading.predictor.open_roots().iter().position(|&root| root == index).expect("an open root");
             self.row_labels[root] = self.new_values.label(root, name);
             return Ok(new);
         }
-        if self.drops {
+        if self.reading.drops {
             self.block.n_dropped += 1;
             return Ok(MISSING);
         }
         let number = (column + 1).to_string();
         let own = self.columns[column].0.as_deref().unwrap_or(&number);
-        let fit = self.predictor.fit();
+        let fit = self.reading.predictor.fit();
         let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
         let message = format!(
             "value `{shown}` of `{}` was not in the data of the fit; correct it, or take such values as missing with --unseen \

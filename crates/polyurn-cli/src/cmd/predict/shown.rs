@@ -1,9 +1,10 @@
 //! One line for each row: CSV or JSON.
 
+use super::block::Block;
 use super::label_of;
 use super::new_values::NewValues;
 use super::patterns::Pattern;
-use super::rows::{Binding, Block};
+use super::rows::Binding;
 use crate::args::PredictArgs;
 use polyurn::counts::{Labels, MISSING};
 use polyurn::graph::NodeIndex;
@@ -125,7 +126,7 @@ impl Shown<'_> {
             let line = Line {
                 ln_probability,
                 ln_given: ln_probability - ln_roots,
-                is_new: (0..block.n_open()).any(|root| label_of(block, row, root).is_some()),
+                is_new: (0..block.n_open).any(|root| label_of(block, row, root).is_some()),
                 hidden: hidden.iter().map(known).collect(),
                 imputed: imputed.iter().map(known).collect(),
             };
