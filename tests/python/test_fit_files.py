@@ -91,6 +91,10 @@ class Fits(unittest.TestCase):
             with self.subTest(model):
                 self.check_network(self.fit(model, self.random_rows(4, 3, 5)))
 
+    def test_labels_may_be_numbers_with_signs_and_points(self):
+        rows = self.random_rows(4, 3, labels=lambda value: str(value - 1.5))
+        self.check_network(self.fit("k[2] -> x0 x1", rows))
+
     def test_tied_tables_stand_once_for_each_node(self):
         self.check_network(self.fit("k[2] -> x0 x1; x0 ~ x1", self.random_rows(3, 3)))
 

@@ -1,6 +1,6 @@
 //! The network in the Bayesian Interchange Format, as pgmpy, bnlearn and others read it.
 //!
-//! Names in this format are plain words. Characters that are none become `_` and the code of the character, and names that
+//! Names in this format are plain words. Characters other than ASCII letters, digits, `_`, `-` and `.` become `_` and the code of the character, and names that
 //! would then be the same get a number; where a name had to change, a property of the variable tells the old one.
 
 use super::Export;
@@ -85,7 +85,7 @@ fn words(names: impl Iterator<Item = String>) -> Vec<String> {
     for name in names {
         let mut word = String::new();
         for c in name.chars() {
-            if c.is_ascii_alphanumeric() || c == '_' {
+            if c.is_ascii_alphanumeric() || "_-.".contains(c) {
                 word.push(c);
             } else {
                 let _ = write!(word, "_{:x}", u32::from(c));

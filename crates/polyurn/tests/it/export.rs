@@ -54,11 +54,11 @@ fn networks_have_plain_and_different_words() {
     let fit = vb("\"a b\" -> \"x,y\"", data, &PriorSettings::default());
     let text = Export::new(&fit, Draw::Means).unwrap().bif().unwrap();
     assert!(text.contains("variable a_20b {"), "{text}");
-    assert!(text.contains("type discrete [ 3 ] { 1_201, 1_2d1, 1_1 };"), "{text}");
+    assert!(text.contains("type discrete [ 3 ] { 1_201, 1-1, 1_1 };"), "{text}");
     assert!(text.contains("type discrete [ 2 ] { e, _e9 };"), "{text}");
     assert!(text.contains("property name = \"a b\" ;"), "{text}");
     assert!(text.contains("probability ( x_2cy | a_20b ) {"), "{text}");
-    assert!(text.is_ascii() || text.contains('é'), "{text}");
+    assert!(text.is_ascii(), "{text}");
 }
 
 #[test]
