@@ -47,6 +47,8 @@ pub enum Command {
     Info(InfoArgs),
     /// Compare models of small built-in tables.
     Demo(DemoArgs),
+    /// Show the result of select, compare or fit as a page with plots.
+    Report(ReportArgs),
 }
 
 /// Flags of every command.
@@ -656,6 +658,22 @@ pub struct DemoArgs {
     /// Equivalent sample size and Gamma shape.
     #[arg(long, value_name = "A", default_value_t = 1.0, allow_hyphen_values = true)]
     pub a: f64,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// What select, compare or fit printed with --json; `-` for standard input.
+    #[arg(value_name = "RESULT")]
+    pub result: PathBuf,
+    /// Also write every plot as an SVG file into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+    /// Heading of the page [default: from the model and the data].
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub title: Option<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

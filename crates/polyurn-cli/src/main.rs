@@ -4,6 +4,7 @@ mod args;
 mod checkpoint;
 mod cmd;
 mod decomposition;
+mod described;
 mod grid;
 mod load;
 mod maximise;
@@ -44,5 +45,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Check(args) => cmd::check::run(&args),
         Command::Info(args) => cmd::info::run(&args),
         Command::Demo(args) => cmd::demo::run(&args),
+        Command::Report(args) => cmd::report::run(&args),
     }
 }

@@ -40,6 +40,8 @@
 //!   does it for many models and ranks them; [`decomposition`] turns fitted tables into factors and marginals;
 //! - [`fit_file`] keeps a fit in a file, and [`predict`] applies it to new records.
 //! - [`fit_file`] keeps a fit in a file, [`predict`] applies it to new records, and [`export`] gives it to other tools.
+//! - [`evidence`] adds the total and the arrangements; [`decomposition`] turns fitted tables into factors and marginals.
+//! - [`report`] shows results as a page with plots.
 //!
 //! Every run takes a [`control::Control`] (cancel, deadline, progress, checkpoint), every random draw a [`Seed`].
 //!
@@ -64,6 +66,7 @@ pub mod plan;
 pub mod predict;
 pub mod prior;
 pub mod score;
+pub mod report;
 mod seed;
 pub mod select;
 pub mod simd;

@@ -4,6 +4,7 @@ use super::fit_found::{Found, Intensity};
 use super::fit_shown::Fit;
 use super::fit_written::Source;
 use crate::args::{FitArgs, FitMethod};
+use crate::described::Question;
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output};
 use crate::particles::Report;
@@ -87,6 +88,16 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         Source { args, is_seen, has_prior }.write(&path, &fit, &output)?;
     }
     output.result(|| fit.json(&output), || fit.text())
+    let question = Question {
+        command: "fit",
+        model: &args.model.model,
+        data: &args.data.data,
+        problem: &problem,
+        is_seen: &problem.counts.seen_anywhere(),
+        has_prior,
+        n_tokens: problem.counts.unknown.is_empty().then_some(problem.counts.total()),
+    };
+    output.result(|| question.add_to(fit.json(&output)), || fit.text())
 }
 
 /// The exact posterior.

@@ -5,6 +5,7 @@ use super::fit_found::{Found, Intensity};
 use super::fit_shown::Fit;
 use super::fit_written::Source;
 use crate::args::{FitArgs, KernelArg, StreamArgs};
+use crate::described::Question;
 use crate::load::{load_model, parse_seen};
 use crate::output::{Failure, Output};
 use crate::progress::control;
@@ -111,6 +112,18 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         Source { args, is_seen: stream_seen, has_prior: true }.write(&path, &fit, &output)?;
     }
     output.result(|| fit.json(&output), || fit.text())
+    // Without --seen, what was seen is known from the labels that came.
+    let came: Vec<bool> = ordered.iter().map(|(_, places)| places.is_some()).collect();
+    let question = Question {
+        command: "fit",
+        model: &args.model.model,
+        data: &args.data.data,
+        problem: &problem,
+        is_seen: if args.stream.seen.is_some() { &is_seen } else { &came },
+        has_prior: true,
+        n_tokens: Some(n_tokens as f64),
+    };
+    output.result(|| question.add_to(fit.json(&output)), || fit.text())
 }
 
 fn check_flags(args: &FitArgs) -> Result<(), Failure> {

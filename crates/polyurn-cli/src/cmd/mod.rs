@@ -14,6 +14,7 @@ mod heldout;
 pub mod info;
 mod info_fit;
 pub mod predict;
+pub mod report;
 pub mod score;
 mod score_shown;
 pub mod select;

@@ -1,0 +1,439 @@
+//! What a report shows, read from the JSON of `select`, `compare` or `fit`.
+
+use super::fields::{finite_at, kind, label, labels_at, list_at, number, number_at, object_at, text_at};
+use super::settings::Settings;
+use crate::error::{Error, Result};
+use serde_json::Value;
+
+/// A node of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Number of values.
+    pub size: Option<f64>,
+    /// Whether any record shows it.
+    pub is_seen: bool,
+    /// Names of its parents.
+    pub parents: Vec<String>,
+    /// The node whose table it shares.
+    pub tied_to: Option<String>,
+}
+
+/// Something that the reader should know.
+#[derive(Debug, Clone)]
+pub struct Caution {
+    /// Its kind, as programs know it.
+    pub kind: String,
+    /// The sentence.
+    pub message: String,
+}
+
+impl Caution {
+    /// Whether it says where the names of hidden values come from.
+    pub fn is_about_labels(&self) -> bool {
+        matches!(self.kind.as_str(), "label_averaged" | "labels_of_one_run")
+    }
+}
+
+/// Effective particles over time.
+#[derive(Debug, Clone, Default)]
+pub struct EssTrace {
+    /// Token and effective particles.
+    pub points: Vec<(f64, f64)>,
+    /// Tokens at which particles were resampled.
+    pub resampled_at: Vec<f64>,
+    /// Number of particles.
+    pub particles: Option<f64>,
+    /// The number below which particles are resampled.
+    pub threshold: Option<f64>,
+}
+
+/// A model among others.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Its text.
+    pub model: String,
+    /// Hidden nodes whose sizes were varied, and their sizes.
+    pub sizes: Vec<(String, f64)>,
+    /// Size of the prior.
+    pub a: Option<f64>,
+    /// Evidence; none if there is only a lower bound.
+    pub evidence: Option<f64>,
+    /// Standard error of the evidence.
+    pub error: Option<f64>,
+    /// Ends of a bracket around the evidence.
+    pub bracket: Option<(f64, f64)>,
+    /// Lower bound of variational Bayes.
+    pub elbo: Option<f64>,
+    /// Posterior probability.
+    pub probability: Option<f64>,
+    /// Its error.
+    pub probability_error: Option<f64>,
+    /// Prior probability.
+    pub prior_probability: Option<f64>,
+    /// Against the best.
+    pub log_bayes_factor: Option<f64>,
+    /// Its error.
+    pub log_bayes_factor_error: Option<f64>,
+    /// How it was scored.
+    pub method: String,
+    /// Its graph.
+    pub nodes: Vec<Node>,
+    /// Particles over time.
+    pub ess: EssTrace,
+}
+
+/// The answer at another size of the prior.
+#[derive(Debug, Clone)]
+pub struct AtPrior {
+    /// The size.
+    pub a: f64,
+    /// Models, each with evidence, error and probability.
+    pub models: Vec<(String, Option<f64>, Option<f64>, Option<f64>)>,
+}
+
+/// Models in order, best first.
+#[derive(Debug, Clone)]
+pub struct Ranking {
+    /// Whether sizes were varied (`select`) rather than structures (`compare`).
+    pub is_select: bool,
+    /// The models.
+    pub models: Vec<Candidate>,
+    /// The best of them.
+    pub best: usize,
+    /// What it comes to, in words.
+    pub verdict: String,
+    /// Whether errors are small enough to name the best.
+    pub is_settled: Option<bool>,
+    /// Models that cannot be told from the best.
+    pub level: Vec<usize>,
+    /// The answer at other sizes of the prior.
+    pub sensitivity: Vec<AtPrior>,
+}
+
+/// A row of a fitted table.
+#[derive(Debug, Clone)]
+pub struct TableRow {
+    /// Values of the parents, in words.
+    pub given: String,
+    /// Labels of the cells.
+    pub labels: Vec<String>,
+    /// Their means.
+    pub means: Vec<f64>,
+    /// Their standard deviations, where they have any.
+    pub sds: Vec<Option<f64>>,
+}
+
+/// A fitted table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// Its node.
+    pub node: String,
+    /// Names of the parents.
+    pub parents: Vec<String>,
+    /// Other nodes that share it.
+    pub tied: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<TableRow>,
+}
+
+/// A fit.
+#[derive(Debug, Clone)]
+pub struct Fit {
+    /// Engine.
+    pub method: String,
+    /// Name and value of what it maximised or estimated.
+    pub objective: (String, Option<f64>),
+    /// Standard error of that.
+    pub error: Option<f64>,
+    /// The objective sweep by sweep.
+    pub objective_trace: Vec<f64>,
+    /// The graph.
+    pub nodes: Vec<Node>,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// Particles over time.
+    pub ess: EssTrace,
+}
+
+/// A ranking or a fit.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// Of `select` or `compare`.
+    Ranking(Ranking),
+    /// Of `fit`.
+    Fit(Fit),
+}
+
+/// A whole result.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// What was found.
+    pub content: Content,
+    /// Text of the model; empty for a ranking.
+    pub model: String,
+    /// The data file, if known.
+    pub file: String,
+    /// How it was found.
+    pub settings: Settings,
+    /// Warnings, those of the best model included.
+    pub cautions: Vec<Caution>,
+}
+
+fn wrong(message: impl Into<String>) -> Error {
+    Error::data("result", message)
+}
+
+impl Outcome {
+    /// Reads a result.
+    ///
+    /// # Errors
+    /// Anything that is no result of `select`, `compare` or `fit`.
+    pub fn read(value: &Value) -> Result<Self> {
+        if !value.is_object() {
+            return Err(wrong(format!("expected the JSON object of a select, compare or fit, found {}", kind(value))));
+        }
+        let content = match (&value["models"], &value["tables"]) {
+            (Value::Array(models), _) => Content::Ranking(Ranking::read(value, models)?),
+            (_, Value::Array(tables)) => Content::Fit(Fit::read(value, tables)?),
+            _ => {
+                return Err(wrong(
+                    "neither a list of `models` nor one of `tables`; give what select, compare or fit printed with --json",
+                ));
+            }
+        };
+        let mut cautions = cautions(value);
+        let mut best = &Value::Null;
+        if let Content::Ranking(ranking) = &content {
+            best = &value["models"][ranking.best];
+            let known: Vec<String> = cautions.iter().map(|caution| caution.message.clone()).collect();
+            cautions.extend(self::cautions(best).into_iter().filter(|caution| !known.contains(&caution.message)));
+        }
+        let file = match &value["data"] {
+            Value::String(file) => file.clone(),
+            data => text_at(data, "file"),
+        };
+        let settings = Settings::read(value, best);
+        Ok(Outcome { content, model: text_at(value, "model"), file, settings, cautions })
+    }
+}
+
+fn cautions(value: &Value) -> Vec<Caution> {
+    let one = |caution: &Value| match caution {
+        Value::String(message) => Caution { kind: String::new(), message: message.clone() },
+        caution => Caution { kind: text_at(caution, "kind"), message: text_at(caution, "message") },
+    };
+    list_at(value, "warnings").iter().map(one).filter(|caution| !caution.message.is_empty()).collect()
+}
+
+impl Ranking {
+    fn read(value: &Value, models: &[Value]) -> Result<Self> {
+        if models.is_empty() {
+            return Err(wrong("`models` is empty; there is nothing to show"));
+        }
+        let models =
+            models.iter().enumerate().map(|(ix, model)| Candidate::read(ix, model)).collect::<Result<Vec<_>>>()?;
+        let index = |value: &Value| value.as_u64().map(|ix| ix as usize).filter(|&ix| ix < models.len());
+        let is_select = match value["command"].as_str() {
+            Some("select") => true,
+            Some("compare") => false,
+            _ => models.iter().any(|model| !model.sizes.is_empty()),
+        };
+        Ok(Ranking {
+            is_select,
+            best: index(&value["best"]["index"]).unwrap_or(0),
+            verdict: text_at(value, "verdict"),
+            is_settled: value["settled"].as_bool(),
+            level: list_at(value, "level").iter().filter_map(index).collect(),
+            sensitivity: list_at(value, "sensitivity").iter().filter_map(AtPrior::read).collect(),
+            models,
+        })
+    }
+
+    /// The best model.
+    pub fn best(&self) -> &Candidate {
+        &self.models[self.best]
+    }
+
+    /// Hidden nodes that have more than one size among the models.
+    pub fn varied(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.models.iter().flat_map(|model| &model.sizes) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names.retain(|name| {
+            let mut sizes = self.models.iter().filter_map(|model| model.size_of(name));
+            let first = sizes.next();
+            sizes.any(|size| Some(size) != first)
+        });
+        names
+    }
+
+    /// The different sizes of the prior, from small to large.
+    pub fn prior_sizes(&self) -> Vec<f64> {
+        let mut all: Vec<f64> = self.models.iter().filter_map(|model| model.a).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        all
+    }
+
+    /// A name for a model: its sizes if those tell it from the others, else its text.
+    pub fn label(&self, candidate: &Candidate) -> String {
+        let sizes: Vec<String> =
+            candidate.sizes.iter().map(|(name, size)| format!("{name} = {}", super::text::short(*size))).collect();
+        let mut label = if self.is_select && !sizes.is_empty() { sizes.join(", ") } else { candidate.model.clone() };
+        if let (true, Some(a)) = (self.prior_sizes().len() > 1, candidate.a) {
+            label += &format!(", a = {}", super::text::short(a));
+        }
+        label
+    }
+}
+
+impl Candidate {
+    fn read(ix: usize, value: &Value) -> Result<Self> {
+        if !value.is_object() {
+            return Err(wrong(format!("models[{ix}]: expected an object, found {}", kind(value))));
+        }
+        let field = &value["log_marginal"];
+        let log_marginal = number(field);
+        if log_marginal.is_none() && !field.is_null() {
+            return Err(wrong(format!(
+                "models[{ix}].log_marginal: expected a number or \"-inf\", found {}",
+                kind(field)
+            )));
+        }
+        let is_bound = text_at(value, "bound") == "lower";
+        let bracket = finite_at(value, "lower").zip(finite_at(value, "upper")).filter(|(lo, hi)| lo <= hi);
+        let share = |field: &str| finite_at(value, field).filter(|p| (0.0..=1.0).contains(p));
+        let positive = |field: &str| finite_at(value, field).filter(|error| *error >= 0.0);
+        Ok(Candidate {
+            model: text_at(value, "model"),
+            sizes: object_at(value, "sizes").map_or_else(Vec::new, |sizes| {
+                sizes.iter().filter_map(|(name, size)| Some((name.clone(), number(size)?))).collect()
+            }),
+            a: finite_at(value, "a").filter(|a| *a > 0.0),
+            evidence: log_marginal.filter(|_| !is_bound),
+            error: positive("std_error"),
+            bracket,
+            elbo: finite_at(value, "elbo").or(log_marginal.filter(|_| is_bound)),
+            probability: share("posterior_probability"),
+            probability_error: positive("posterior_probability_error"),
+            prior_probability: share("prior_probability"),
+            log_bayes_factor: number_at(value, "log_bayes_factor"),
+            log_bayes_factor_error: positive("log_bayes_factor_error"),
+            method: text_at(value, "method"),
+            nodes: nodes(value),
+            ess: EssTrace::read(value),
+        })
+    }
+
+    /// The size of a node that was varied.
+    pub fn size_of(&self, name: &str) -> Option<f64> {
+        self.sizes.iter().find(|(other, _)| other == name).map(|(_, size)| *size)
+    }
+
+    /// The ends of its error bar: the bracket, or one standard error to each side.
+    pub fn bar(&self) -> Option<(f64, f64)> {
+        let evidence = self.evidence.filter(|evidence| evidence.is_finite())?;
+        self.bracket.or(self.error.map(|error| (evidence - error, evidence + error)))
+    }
+}
+
+impl AtPrior {
+    fn read(value: &Value) -> Option<Self> {
+        let one = |model: &Value| {
+            let number = |field| number_at(model, field);
+            (text_at(model, "model"), number("log_marginal"), number("std_error"), number("posterior_probability"))
+        };
+        let a = finite_at(value, "a").filter(|a| *a > 0.0)?;
+        Some(AtPrior { a, models: list_at(value, "models").iter().map(one).collect() })
+    }
+}
+
+impl Fit {
+    fn read(value: &Value, tables: &[Value]) -> Result<Self> {
+        let method = text_at(value, "method");
+        let name = match method.as_str() {
+            "exact" | "smc" => "ln evidence",
+            "vb" => "lower bound (ELBO)",
+            "svb" => "bound, from the last batch",
+            _ => "objective",
+        };
+        Ok(Fit {
+            objective: (name.into(), number_at(value, "objective")),
+            error: finite_at(value, "std_error"),
+            objective_trace: list_at(value, "objective_trace").iter().filter_map(number).collect(),
+            nodes: nodes(value),
+            tables: tables.iter().enumerate().map(|(ix, table)| Table::read(ix, table)).collect::<Result<_>>()?,
+            ess: EssTrace::read(value),
+            method,
+        })
+    }
+}
+
+impl Table {
+    fn read(ix: usize, value: &Value) -> Result<Self> {
+        let Some(rows) = value["rows"].as_array() else {
+            return Err(wrong(format!("tables[{ix}].rows: expected a list, found {}", kind(&value["rows"]))));
+        };
+        let parents = rows.first().and_then(|row| object_at(row, "given"));
+        Ok(Table {
+            node: text_at(value, "node"),
+            parents: parents.map_or_else(Vec::new, |given| given.keys().cloned().collect()),
+            tied: labels_at(value, "tied"),
+            rows: rows.iter().enumerate().map(|(row, found)| TableRow::read(ix, row, found)).collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl TableRow {
+    fn read(table: usize, row: usize, value: &Value) -> Result<Self> {
+        let (labels, means) = (labels_at(value, "values"), list_at(value, "mean"));
+        if labels.len() != means.len() {
+            return Err(wrong(format!(
+                "tables[{table}].rows[{row}]: {} values but {} means",
+                labels.len(),
+                means.len()
+            )));
+        }
+        let given = object_at(value, "given").map_or_else(Vec::new, |given| {
+            given.iter().map(|(name, value)| format!("{name} = {}", label(value))).collect()
+        });
+        let sds = list_at(value, "sd");
+        let finite = |value: &Value| number(value).filter(|x| x.is_finite());
+        Ok(TableRow {
+            given: given.join(", "),
+            means: means.iter().map(|mean| finite(mean).unwrap_or(0.0)).collect(),
+            sds: (0..labels.len()).map(|ix| sds.get(ix).and_then(finite).filter(|sd| *sd > 0.0)).collect(),
+            labels,
+        })
+    }
+}
+
+impl EssTrace {
+    fn read(value: &Value) -> Self {
+        let finite = |value: &Value| number(value).filter(|x| x.is_finite());
+        let point = |pair: &Value| Some((finite(&pair[0])?, finite(&pair[1])?));
+        let particles = finite_at(value, "particles").filter(|n| *n > 0.0);
+        EssTrace {
+            points: list_at(value, "ess_trace").iter().filter_map(point).collect(),
+            resampled_at: list_at(value, "resampled_at").iter().filter_map(finite).collect(),
+            particles,
+            threshold: finite_at(value, "ess").zip(particles).map(|(share, n)| share * n),
+        }
+    }
+}
+
+fn nodes(value: &Value) -> Vec<Node> {
+    let one = |node: &Value| Node {
+        name: text_at(node, "name"),
+        size: finite_at(node, "size"),
+        is_seen: node["seen"].as_bool().unwrap_or(false),
+        parents: labels_at(node, "parents"),
+        tied_to: node["tied_to"].as_str().map(str::to_owned),
+    };
+    list_at(value, "nodes").iter().map(one).collect()
+}

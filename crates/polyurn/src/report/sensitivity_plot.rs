@@ -1,0 +1,99 @@
+//! How the answer moves with the size of the prior.
+
+use super::chart::{Chart, Point, Series};
+use super::colour::{Colour, N_SERIES};
+use super::drawing::Marker;
+use super::figure::Figure;
+use super::result::{AtPrior, Ranking};
+use super::text::{log_value_with_error, percent, short, shorten};
+
+/// Probability and evidence of the leading models against the size of the prior.
+pub fn sensitivity_plots(ranking: &Ranking) -> Vec<Figure> {
+    let mut at: Vec<&AtPrior> = ranking.sensitivity.iter().collect();
+    at.sort_by(|x, y| x.a.total_cmp(&y.a));
+    if at.len() < 2 {
+        return Vec::new();
+    }
+    let (models, n_more) = leading(&at);
+    let axis = |y_title: &str| Chart {
+        x_title: "size of the prior, a".into(),
+        y_title: y_title.into(),
+        is_x_log: true,
+        x_ticks: Some(at.iter().map(|at| at.a).collect()),
+        ..Chart::default()
+    };
+    let probability = Chart {
+        series: lines(ranking, &at, &models, |p| Some((p.3?, None))),
+        y_range: Some((-0.02, 1.04)),
+        ..axis("posterior probability")
+    };
+    let evidence = Chart { series: lines(ranking, &at, &models, |p| Some((p.1?, p.2))), ..axis("ln evidence") };
+    let rest = match n_more {
+        0 => String::new(),
+        1 => " One more model, which never leads, is left out.".into(),
+        more => format!(" {more} more models, which never come near, are left out."),
+    };
+    let caption = format!("Where lines cross, the best model changes with the prior.{rest}");
+    let mut figures = Vec::new();
+    for (name, title, chart) in [
+        ("sensitivity-probability", "Posterior probability against the size of the prior", probability),
+        ("sensitivity-evidence", "Evidence against the size of the prior", evidence),
+    ] {
+        if chart.series.iter().any(|series| !series.points.is_empty()) {
+            figures.push(Figure::new(name, title, &caption, |width| chart.draw(width)));
+        }
+    }
+    figures
+}
+
+/// The models that have the largest probabilities anywhere, and how many others there are.
+fn leading(at: &[&AtPrior]) -> (Vec<String>, usize) {
+    let mut best: Vec<(String, f64, f64)> = Vec::new();
+    for (model, evidence, _, probability) in at.iter().flat_map(|at| &at.models) {
+        let (p, ln) = (probability.unwrap_or(0.0), evidence.unwrap_or(f64::NEG_INFINITY));
+        match best.iter_mut().find(|(known, ..)| known == model) {
+            Some((_, most, most_ln)) => (*most, *most_ln) = (most.max(p), most_ln.max(ln)),
+            None => best.push((model.clone(), p, ln)),
+        }
+    }
+    best.sort_by(|x, y| y.1.total_cmp(&x.1).then(y.2.total_cmp(&x.2)));
+    let n_more = best.len().saturating_sub(N_SERIES);
+    (best.into_iter().take(N_SERIES).map(|(model, ..)| model).collect(), n_more)
+}
+
+type Found = (String, Option<f64>, Option<f64>, Option<f64>);
+
+fn lines(
+    ranking: &Ranking,
+    at: &[&AtPrior],
+    models: &[String],
+    value: impl Fn(&Found) -> Option<(f64, Option<f64>)>,
+) -> Vec<Series> {
+    let line = |(ix, model): (usize, &String)| {
+        let known = ranking.models.iter().find(|candidate| candidate.model == *model);
+        let name = known.filter(|_| ranking.is_select && ranking.prior_sizes().len() < 2);
+        let name = name.map_or_else(|| model.clone(), |candidate| ranking.label(candidate));
+        let points = at.iter().filter_map(|at| {
+            let found = at.models.iter().find(|found| found.0 == *model)?;
+            let (y, error) = value(found)?;
+            let bar = error.filter(|_| y.is_finite()).map(|error| (y - error, y + error));
+            Some(Point { x: at.a, y, bar, tip: tip(&name, at.a, found) })
+        });
+        let marker = if ix < 3 { Marker::of(ix) } else { [Marker::Diamond, Marker::Disc, Marker::Square][ix % 3] };
+        Series {
+            points: points.collect(),
+            name: shorten(&name, 40),
+            colour: Colour::Series(ix),
+            marker: Some(marker),
+            dashed: ix >= 3,
+        }
+    };
+    models.iter().enumerate().map(line).collect()
+}
+
+fn tip(name: &str, a: f64, (_, evidence, error, probability): &Found) -> String {
+    let mut lines = vec![name.to_owned(), format!("a = {}", short(a))];
+    lines.extend(evidence.map(|evidence| format!("ln evidence {}", log_value_with_error(evidence, *error))));
+    lines.extend(probability.map(|p| format!("probability {}", percent(p))));
+    lines.join("\n")
+}

@@ -1,0 +1,168 @@
+//! Words and numbers as a page shows them: escaped, rounded, quoted.
+
+/// Text that is safe inside HTML and XML, between tags and inside quoted attributes. Characters that XML forbids and those
+/// that turn the direction of writing around are replaced, since they could break a page or hide what it says.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.push('\u{fffd}'),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The beginning of a text that is too long, with an ellipsis.
+pub fn shorten(text: &str, n_chars: usize) -> String {
+    let flat = |c: char| if c.is_whitespace() { ' ' } else { c };
+    if text.chars().count() <= n_chars {
+        return text.chars().map(flat).collect();
+    }
+    let kept: String = text.chars().take(n_chars.saturating_sub(1)).map(flat).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// With so many decimals, and a true minus sign.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(rest) if rest.bytes().all(|b| b == b'0' || b == b'.') => rest.to_owned(),
+        Some(rest) => format!("−{rest}"),
+        None => text,
+    }
+}
+
+/// A log evidence: as many decimals as its error warrants.
+pub fn log_value(value: f64, error: Option<f64>) -> String {
+    if value == f64::NEG_INFINITY {
+        return "−∞".into();
+    }
+    fixed(value, error.map_or(4, error_decimals))
+}
+
+/// A log evidence with its error behind it.
+pub fn log_value_with_error(value: f64, error: Option<f64>) -> String {
+    match error {
+        Some(error) if value.is_finite() => {
+            format!("{} ± {}", log_value(value, Some(error)), fixed(error, error_decimals(error)))
+        }
+        _ => log_value(value, None),
+    }
+}
+
+/// Decimals that show two digits of an error, within reason.
+fn error_decimals(error: f64) -> usize {
+    if error > 0.0 { (1.0 - error.log10().floor()).clamp(0.0, 6.0) as usize } else { 4 }
+}
+
+/// About four digits.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 || value == value.trunc() && size < 1e7 {
+        return with_commas(&fixed(value, 0));
+    }
+    if !(1e-4..1e7).contains(&size) {
+        return format!("{value:.3e}").replace('-', "−");
+    }
+    let decimals = (3.0 - size.log10().floor()).clamp(0.0, 8.0) as usize;
+    let text = fixed(value, decimals);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    with_commas(text)
+}
+
+/// Groups the digits before the point by three.
+fn with_commas(text: &str) -> String {
+    let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
+    let (sign, digits) = whole.strip_prefix('−').map_or(("", whole), |digits| ("−", digits));
+    let mut out = sign.to_owned();
+    for (ix, digit) in digits.chars().enumerate() {
+        if ix > 0 && (digits.len() - ix).is_multiple_of(3) && digits.len() > 4 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    rest.map_or(out.clone(), |rest| format!("{out}.{rest}"))
+}
+
+/// A probability in per cent. What is nearly sure or nearly impossible is not rounded to 100 or 0.
+pub fn percent(p: f64) -> String {
+    if p > 0.0 && p < 5e-4 {
+        "<0.1 %".into()
+    } else if p < 1.0 && p > 0.9995 {
+        ">99.9 %".into()
+    } else {
+        format!("{} %", fixed(100.0 * p, 1))
+    }
+}
+
+/// A command to be pasted into a shell.
+pub fn shell(words: &[String]) -> String {
+    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:=@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// About how wide a text is, in pixels. Letters of fonts differ; this errs on the wide side.
+pub fn width_of(text: &str, size: f64) -> f64 {
+    let one = |c: char| match c {
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | ' ' | '.' | ',' | ':' | ';' | '|' | '\'' | '(' | ')' | '[' | ']' => 0.36,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.9,
+        c if c.is_ascii_uppercase() => 0.7,
+        c if c.is_ascii() => 0.57,
+        '−' | '±' | '…' => 0.7,
+        c if (c as u32) < 0x1100 => 0.62,
+        _ => 1.0,
+    };
+    text.chars().map(one).sum::<f64>() * size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_label_is_markup() {
+        assert_eq!(escape("<script>\"a\" & 'b'"), "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;");
+        assert_eq!(escape("a\u{0}b\u{202e}c"), "a\u{fffd}b\u{fffd}c");
+        assert_eq!(escape("=cmd()|' /C calc'!A0"), "=cmd()|&#39; /C calc&#39;!A0");
+    }
+
+    #[test]
+    fn numbers_have_the_digits_that_their_errors_allow() {
+        assert_eq!(log_value_with_error(-55.8512, Some(0.031)), "−55.851 ± 0.031");
+        assert_eq!(log_value_with_error(-1153.12, Some(12.3)), "−1153 ± 12");
+        assert_eq!(log_value(-80.528, None), "−80.5280");
+        assert_eq!(log_value_with_error(f64::NEG_INFINITY, Some(1.0)), "−∞");
+        assert_eq!(fixed(-0.0001, 2), "0.00");
+        assert_eq!((short(0.25), short(12345.0), short(-1.5e-9)), ("0.25".into(), "12,345".into(), "−1.500e−9".into()));
+        assert_eq!((percent(0.686), percent(1e-9), percent(0.99999), percent(1.0)).0, "68.6 %");
+        assert_eq!(
+            (percent(1e-9), percent(0.99999), percent(1.0)),
+            ("<0.1 %".into(), ">99.9 %".into(), "100.0 %".into())
+        );
+    }
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        let words = ["polyurn", "select", "--model", "r[1..3] -> i j", "it's", ""].map(str::to_owned);
+        assert_eq!(shell(&words), r"polyurn select --model 'r[1..3] -> i j' 'it'\''s' ''");
+    }
+
+    #[test]
+    fn long_labels_are_cut() {
+        assert_eq!(shorten("abcdef", 6), "abcdef");
+        assert_eq!(shorten("abcdefg", 6), "abcde…");
+        assert_eq!(shorten("a\nb", 6), "a b");
+    }
+}
