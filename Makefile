@@ -1,12 +1,20 @@
-# The same commands that CI runs. `make test` needs nothing but Rust and the package registry.
+# The same commands that CI runs. `make test-rust` needs nothing but Rust and the package registry; `make test` opens reports
+# in a browser too, and installs Selenium, and as root Chromium, for it.
 CARGO ?= cargo
 VENV := target/venv
 
 .PHONY: test test-long test-python mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
+.PHONY: test test-rust test-browser test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
 
-test:
+test: test-rust test-browser
+
+test-rust:
 	$(CARGO) test --workspace --all-targets
 	$(CARGO) test --workspace --doc
+
+# Reports in a headless Chromium; pictures of the pages are left in target/screenshots.
+test-browser:
+	CARGO=$(CARGO) tests/browser/run
 
 # Long statistical suites: everything, also the tests marked as ignored, with optimisation.
 test-long:

@@ -8,14 +8,17 @@ const TOY: &str = "i,j,count\n0,0,2\n0,1,1\n1,1,3\n";
 fn every_command_takes_the_shared_flags() {
     let folder = Folder::new();
     folder.write("toy.csv", TOY);
+    folder.write("result.json", include_str!("../fixtures/compare.json"));
     let model = ["--model", "i -> k[2] -> j", "--data", "toy.csv"];
     let commands: [Vec<&str>; 6] = [
+    let commands: [Vec<&str>; 8] = [
         [&["score"], &model[..]].concat(),
         [&["enumerate"], &model[..]].concat(),
         vec!["simulate", "--model", "x[3]", "--tokens", "5"],
         vec!["check", "toy.csv"],
         [&["info"], &model[..]].concat(),
         vec!["demo"],
+        vec!["report", "result.json"],
     ];
     for command in commands {
         let shared = ["--json", "--seed", "5", "--threads", "1", "--quiet", "-o", "out.json"];
@@ -35,6 +38,7 @@ fn every_command_takes_the_shared_flags() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(json["seed"] == 5 && output.stderr.is_empty(), "{output:?}");
     assert_eq!(folder.names(), ["out.polyurn", "toy.csv"]);
+    assert_eq!(folder.names(), ["result.json", "toy.csv"]);
 }
 
 #[test]

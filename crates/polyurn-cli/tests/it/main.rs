@@ -10,6 +10,7 @@ mod fits;
 mod particles;
 mod select;
 mod predict;
+mod report;
 mod streams;
 mod support;
 mod sweeps;

@@ -58,6 +58,8 @@ const TOP: f64 = 26.0;
 const FOOT: f64 = 44.0;
 const RIGHT: f64 = 14.0;
 const LEGEND_LINE: f64 = 18.0;
+/// An error bar this long would be hidden by its marker.
+pub const HIDDEN_BAR: f64 = 7.0;
 
 /// Where the chart has its axes.
 struct Frame {
@@ -85,7 +87,7 @@ impl Chart {
         if let Some((_, places)) = &self.rug {
             for &place in places {
                 let x = frame.x.at(place);
-                drawing.line((x, frame.bottom), (x, frame.bottom - 8.0), Stroke::new(Colour::Series(1), 1.0));
+                drawing.line((x, frame.bottom), (x, frame.bottom - 8.0), Stroke::new(Colour::Series(1), 1.4));
             }
         }
         if let Some((_, level)) = &self.level
@@ -167,6 +169,8 @@ impl Chart {
         if let Some((name, _)) = &self.level {
             items.push((name.clone(), LegendMark::Line(Colour::Muted, None, true)));
         }
+        // What is dashed stands back.
+        items.sort_by_key(|(_, mark)| matches!(mark, LegendMark::Line(_, _, true)));
         let (mut x, mut line) = (2.0, 0);
         let mut placed = Vec::new();
         for (name, mark) in items {
@@ -253,6 +257,9 @@ impl Series {
 
     fn draw_bar(&self, drawing: &mut Drawing, frame: &Frame, x: f64, (lo, hi): (f64, f64)) {
         let (top, foot) = (frame.y.at(frame.y.clamp(hi)), frame.y.at(frame.y.clamp(lo)));
+        if foot - top < HIDDEN_BAR {
+            return;
+        }
         let stroke = Stroke::new(self.colour, 1.6);
         drawing.line((x, top), (x, foot), stroke);
         for (value, y) in [(hi, top), (lo, foot)] {

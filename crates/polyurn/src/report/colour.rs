@@ -100,8 +100,11 @@ fn ramp(step: usize, theme: Theme) -> String {
         Theme::Light => 0.975 - 0.635 * share,
         Theme::Dark => 0.255 + 0.655 * share,
     };
-    // The most colourful in the middle, as far as screens can show it.
-    let chroma = 0.012 + 0.115 * (std::f64::consts::PI * share.powf(0.9)).sin();
+    // As colourful as screens can show at that lightness: less so near white.
+    let chroma = match theme {
+        Theme::Light => 0.01 + 0.115 * (std::f64::consts::PI * 0.72 * share).sin(),
+        Theme::Dark => 0.025 + 0.095 * (std::f64::consts::PI * share).sin(),
+    };
     let (a, b) = (chroma * HUE.cos(), chroma * HUE.sin());
     let [l, m, s] = [
         lightness + 0.396_337_777_4 * a + 0.215_803_757_3 * b,

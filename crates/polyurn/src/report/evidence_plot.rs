@@ -16,7 +16,7 @@ pub const MOST_ROWS: usize = 40;
 const MOST_SIZES: usize = 40;
 /// Differences beyond this many nats are all the same colour: nothing so far behind matters.
 const FAR_BEHIND: f64 = 30.0;
-const BARS: &str = "Bars reach one standard error to each side; a point without a bar is exact.";
+const BARS: &str = "Bars reach one standard error to each side; where there is none, the number is exact or its error too small to be seen.";
 const ELBO: &str = "lower bound (ELBO)";
 
 /// All plots of evidence.
@@ -60,9 +60,9 @@ fn near_best(ranking: &Ranking) -> Option<(f64, f64)> {
     let (lowest, _) = range_of(evidence().chain(ranking.models.iter().filter_map(|model| model.elbo)))?;
     let near = ranking.models.iter().filter(|model| model.evidence.is_some_and(|x| x > best - 10.0));
     let error = near.filter_map(|model| model.error).fold(0.0, f64::max);
-    let reach = (8.0_f64).max(6.0 * error);
+    let reach = (5.0_f64).max(6.0 * error);
     let n_near = evidence().filter(|x| *x >= best - reach).count();
-    (best - lowest > 4.0 * reach && n_near > 1).then(|| (best - reach, best + (0.08 * reach).max(1.5 * error)))
+    (best - lowest > 3.0 * reach && n_near > 1).then(|| (best - reach, best + (0.08 * reach).max(1.5 * error)))
 }
 
 fn axis_title(ranking: &Ranking) -> &'static str {

@@ -155,11 +155,13 @@ fn place(rows: &[Vec<usize>], links: &[(usize, usize)], n_slots: usize, room: Ro
             y += room.layer;
         }
         let n_lines = row.len().div_ceil(per_line).max(1);
-        // Few nodes stand close together in the middle, many take the whole width.
-        let pitch = (room.slot * 1.25).min(room.width / row.len().max(1) as f64);
         for (ix, &slot) in row.iter().enumerate() {
-            let x = room.width / 2.0 + (ix as f64 - (row.len() as f64 - 1.0) / 2.0) * pitch;
-            places[slot] = (x, y + (ix % n_lines) as f64 * room.line);
+            let (line, column) = (ix % n_lines, ix / n_lines);
+            let n_columns = (row.len() - line).div_ceil(n_lines);
+            // Few nodes stand close together in the middle, many take the whole width.
+            let pitch = (room.slot * 1.25).min(room.width / n_columns as f64);
+            let x = room.width / 2.0 + (column as f64 - (n_columns as f64 - 1.0) / 2.0) * pitch;
+            places[slot] = (x, y + line as f64 * room.line);
         }
         if n_lines == 1 {
             shift_below(row, links, &mut places, room);
@@ -192,7 +194,8 @@ mod tests {
     /// No two nodes in one place, all inside.
     fn check(layout: &Layout, room: Room) {
         for (ix, &(x, y)) in layout.nodes.iter().enumerate() {
-            assert!(x >= 0.0 && x <= room.width && y > 0.0 && y < layout.height, "{ix} at {x} {y}");
+            let half = room.slot / 2.0 - 0.1;
+            assert!(x >= half && x <= room.width - half && y > 0.0 && y < layout.height, "{ix} at {x} {y}");
             for &(other_x, other_y) in &layout.nodes[..ix] {
                 let apart = (x - other_x).abs() >= room.slot * 0.99 || (y - other_y).abs() >= room.line * 0.99;
                 assert!(apart, "{ix}: {:?}", layout.nodes);

@@ -4,14 +4,15 @@ use super::colour::Colour;
 use super::drawing::{Anchor, Drawing, Stroke, Words, px};
 use super::graph_layout::{Edge, Layout, Room, layout};
 use super::result::Node;
-use super::text::{short, shorten, width_of};
+use super::text::{cut_to, short, width_of};
 
 /// Nodes of the largest graph that is drawn.
 pub const MOST_NODES: usize = 48;
 /// Edges of the largest graph that is drawn.
 const MOST_EDGES: usize = 300;
 
-const NAME_LENGTH: usize = 14;
+/// Pixels for the longest name.
+const LONGEST_NAME: f64 = 104.0;
 const HALF_HEIGHT: f64 = 21.0;
 const LEGEND: f64 = 34.0;
 
@@ -21,9 +22,9 @@ pub fn graph_plot(nodes: &[Node], width: f64) -> Option<Drawing> {
     if nodes.is_empty() || nodes.len() > MOST_NODES || n_edges > MOST_EDGES {
         return None;
     }
-    let names: Vec<String> = nodes.iter().map(|node| shorten(&node.name, NAME_LENGTH)).collect();
+    let names: Vec<String> = nodes.iter().map(|node| cut_to(&node.name, LONGEST_NAME, 13.0)).collect();
     let widest = names.iter().map(|name| width_of(name, 13.0)).fold(0.0, f64::max);
-    let half_width = (widest / 2.0 + 14.0).clamp(30.0, 76.0);
+    let half_width = (widest / 2.0 + 14.0).clamp(30.0, 70.0);
     let room = Room { width, slot: 2.0 * half_width + 14.0, layer: 84.0, line: 52.0 };
     let parents: Vec<Vec<usize>> = nodes
         .iter()

@@ -2,7 +2,7 @@
 
 use super::colour::{Colour, N_STEPS, step_of};
 use super::drawing::{Anchor, Drawing, Stroke, Words};
-use super::text::{shorten, width_of};
+use super::text::{cut_to, width_of};
 
 /// A heat map.
 #[derive(Debug, Clone)]
@@ -55,19 +55,23 @@ impl HeatMap {
         let head = 48.0 + if is_flat { 16.0 } else { longest(columns, 110.0) + 8.0 };
         let bottom = head + row_height * self.rows.len() as f64;
         let mut drawing = Drawing::new(width, bottom + 46.0);
-        self.draw_titles(&mut drawing, left);
+        self.draw_titles(&mut drawing);
         let small = |anchor| Words::new(anchor, Colour::Muted).sized(LABEL_SIZE);
         for (ix, name) in columns.iter().enumerate() {
             let x = left + (ix as f64 + 0.5) * cell;
             if is_flat {
                 drawing.text((x, head - 6.0), small(Anchor::Middle), name);
             } else {
-                drawing.upwards((x + 4.0, head - 6.0), small(Anchor::Start), &cut(name, 110.0));
+                drawing.upwards((x + 4.0, head - 6.0), small(Anchor::Start), &cut_to(name, 110.0, LABEL_SIZE));
             }
         }
         for (ix, name) in self.rows.iter().enumerate() {
             let top = head + ix as f64 * row_height;
-            drawing.text((left - 6.0, top + row_height / 2.0 + 4.0), small(Anchor::End), &cut(name, width * 0.3));
+            drawing.text(
+                (left - 6.0, top + row_height / 2.0 + 4.0),
+                small(Anchor::End),
+                &cut_to(name, width * 0.3, LABEL_SIZE),
+            );
             for (column, found) in self.cells.get(ix).into_iter().flatten().take(n_columns).enumerate() {
                 let at = (left + column as f64 * cell, top);
                 let size = (cell - 1.0, row_height - 1.0);
@@ -95,17 +99,16 @@ impl HeatMap {
         drawing
     }
 
-    fn draw_titles(&self, drawing: &mut Drawing, left: f64) {
+    fn draw_titles(&self, drawing: &mut Drawing) {
         let bold = Words::new(Anchor::Start, Colour::Ink).bold();
-        let n_chars = (drawing.width / 7.2) as usize;
-        drawing.text((2.0, 14.0), bold, &shorten(&self.title, n_chars));
+        let most = drawing.width - 6.0;
+        drawing.text((2.0, 14.0), bold, &cut_to(&self.title, most, 13.2));
         let axes = if self.row_title.is_empty() {
             format!("across: {}", self.column_title)
         } else {
             format!("down: {}, across: {}", self.row_title, self.column_title)
         };
-        let x = if left > drawing.width * 0.2 { 2.0 } else { left };
-        drawing.text((x.min(2.0), 32.0), Words::new(Anchor::Start, Colour::Muted), &shorten(&axes, n_chars));
+        drawing.text((2.0, 32.0), Words::new(Anchor::Start, Colour::Muted), &cut_to(&axes, most, 12.0));
     }
 
     /// What the steps stand for.
@@ -121,11 +124,6 @@ impl HeatMap {
         drawing.polyline(&frame, Stroke::new(Colour::Grid, 1.0));
         drawing.text((end + 6.0, top + 9.0), words, &self.ends.1);
     }
-}
-
-/// A name that takes no more than this many pixels.
-fn cut(name: &str, most: f64) -> String {
-    if width_of(name, LABEL_SIZE) <= most { name.into() } else { shorten(name, (most / (LABEL_SIZE * 0.56)) as usize) }
 }
 
 #[cfg(test)]

@@ -85,20 +85,15 @@ impl Report {
 }
 
 fn default_title(outcome: &Outcome) -> String {
-    let what = match &outcome.content {
-        Content::Ranking(ranking) if ranking.is_select => match ranking.varied()[..] {
-            [] => "Model selection".to_owned(),
-            [node] => format!("How many values of {node}?"),
-            ref nodes => format!("How many values of {}?", nodes.join(" and ")),
-        },
-        Content::Ranking(_) => "Which model?".to_owned(),
-        Content::Fit(_) if outcome.model.is_empty() => "A fitted model".to_owned(),
-        Content::Fit(_) => text::shorten(&outcome.model, 80),
-    };
     let name = outcome.file.rsplit(['/', '\\']).next().unwrap_or_default();
-    if name.is_empty() || name == "-" {
-        what
-    } else {
-        format!("{what} {}{name}", if what.ends_with('?') { "" } else { "on " })
+    let of = |word: &str| if name.is_empty() || name == "-" { String::new() } else { format!(" {word} {name}") };
+    match &outcome.content {
+        Content::Ranking(ranking) if ranking.is_select => match ranking.varied()[..] {
+            [] => format!("Model selection{}", of("for")),
+            ref nodes => format!("How many values of {}{}?", nodes.join(" and "), of("in")),
+        },
+        Content::Ranking(_) => format!("Which model{}?", of("of")),
+        Content::Fit(_) if outcome.model.is_empty() => format!("A fitted model{}", of("of")),
+        Content::Fit(_) => format!("{}{}", text::shorten(&outcome.model, 80), of("on")),
     }
 }

@@ -116,8 +116,18 @@ fn fit_header(fit: &Fit, outcome: &Outcome) -> String {
 }
 
 fn cautions_html<'c>(cautions: impl Iterator<Item = &'c Caution>) -> String {
-    let lines: String = cautions.map(|caution| format!("<p>{}</p>\n", escape(&sentence(&caution.message)))).collect();
+    let lines: String =
+        cautions.map(|caution| format!("<p>{}</p>\n", with_flags(&sentence(&caution.message)))).collect();
     if lines.is_empty() { lines } else { format!("<div class=\"cautions\" role=\"note\">\n{lines}</div>\n") }
+}
+
+/// Escaped text in which flags (`--seed`) are not broken at their hyphens.
+fn with_flags(text: &str) -> String {
+    let word = |word: &str| match word.starts_with("--") {
+        true => format!("<span class=\"flag\">{}</span>", escape(word)),
+        false => escape(word),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// A message as a sentence.
@@ -136,7 +146,13 @@ fn section_html(section: &Section, outcome: &Outcome) -> String {
     if section.figures.iter().any(|figure| figure.name.starts_with("entries") || figure.name.starts_with("table")) {
         out += &cautions_html(outcome.cautions.iter().filter(|caution| caution.is_about_labels()));
     }
-    section.figures.iter().for_each(|figure| out += &figure_html(figure));
+    for figure in &section.figures {
+        // A single figure has its section's heading.
+        if section.figures.len() > 1 {
+            out += &format!("<h3>{}</h3>\n", escape(&figure.title));
+        }
+        out += &figure_html(figure);
+    }
     out + "</section>\n"
 }
 
@@ -147,8 +163,7 @@ fn figure_html(figure: &Figure) -> String {
         format!("<figcaption>{}</figcaption>\n", escape(&figure.caption))
     };
     format!(
-        "<h3>{}</h3>\n<figure data-name=\"{}\">\n{}\n{}\n{caption}</figure>\n",
-        escape(&figure.title),
+        "<figure data-name=\"{}\">\n{}\n{}\n{caption}</figure>\n",
         escape(&figure.name),
         figure.wide.for_page(&figure.title, "wide"),
         figure.narrow.for_page(&figure.title, "narrow"),
@@ -159,7 +174,7 @@ fn figure_html(figure: &Figure) -> String {
 fn models_html(ranking: &Ranking) -> String {
     let has = |f: &dyn Fn(usize) -> bool| (0..ranking.models.len()).any(f);
     let has_elbo = has(&|ix| ranking.models[ix].elbo.is_some());
-    let has_prior = has(&|ix| ranking.models[ix].prior_probability.is_some());
+    let has_prior = has(&|ix| ranking.models[ix].prior_probability != ranking.models[0].prior_probability);
     let mut head = vec!["model", "ln evidence"];
     head.extend(has_elbo.then_some("lower bound (ELBO)"));
     head.extend(["against best", "probability"]);
@@ -208,7 +223,7 @@ fn settings_html(outcome: &Outcome) -> String {
         if let (false, Some((_, seed))) = (has_seed, seed) {
             words.extend(["--seed".to_owned(), seed.clone()]);
         }
-        out += &format!("<p>To repeat it:</p>\n<pre class=\"copy\">{}</pre>\n", escape(&shell(&words)));
+        out += &format!("<p>To repeat it:</p>\n<pre class=\"copy\">{}</pre>\n", with_flags(&shell(&words)));
     }
     out += "<div class=\"scroll\"><table class=\"settings\">\n<tbody>\n";
     for (name, value) in &settings.list {

@@ -1,9 +1,10 @@
 //! A chart with one row for each thing: its name, and a bar or a dot for its value.
 
+use super::chart::HIDDEN_BAR;
 use super::colour::Colour;
 use super::drawing::{Anchor, Drawing, Marker, Stroke, Words};
 use super::scale::{Scale, padded, range_of};
-use super::text::{shorten, width_of};
+use super::text::{cut_to, width_of};
 
 /// A row.
 #[derive(Debug, Clone)]
@@ -79,8 +80,7 @@ impl RowChart {
         let is_stacked = self.form == Form::Dots && wide < 500.0 || self.longest() > 0.5 * wide;
         let row_height = if is_stacked { 36.0 } else { 22.0 };
         let words = Words::new(Anchor::Start, Colour::Ink).bold();
-        let n_title = ((wide / 7.2) as usize).max(8);
-        drawing.text((place.left, place.top + 14.0), words, &shorten(&self.title, n_title));
+        drawing.text((place.left, place.top + 14.0), words, &cut_to(&self.title, wide, 13.2));
         let mut top = place.top + HEADER;
         if self.form == Form::Dots {
             top = self.draw_legend(drawing, Place { top, ..place });
@@ -102,9 +102,7 @@ impl RowChart {
             let colour = if row.is_best { Colour::Series(0) } else { Colour::Ink };
             let label = Words { bold: row.is_best, ..Words::new(Anchor::Start, colour) };
             let room = if is_stacked { wide } else { label_width };
-            let n_chars = ((room - 6.0) / 6.6).max(4.0) as usize;
-            let text =
-                if width_of(&row.label, 12.0) <= room { row.label.clone() } else { shorten(&row.label, n_chars) };
+            let text = cut_to(&row.label, room - 4.0, if row.is_best { 13.2 } else { 12.0 });
             drawing.tell(&row.tip, ((place.left, top), (wide, row_height)), |drawing| {
                 let baseline = if is_stacked { top + 13.0 } else { middle + 4.0 };
                 drawing.text((place.left, baseline), label, &text);
@@ -126,7 +124,9 @@ impl RowChart {
     }
 
     fn longest(&self) -> f64 {
-        self.rows.iter().map(|row| width_of(&row.label, 12.0)).fold(0.0, f64::max)
+        // Bold letters are wider.
+        let width = |row: &Row| width_of(&row.label, if row.is_best { 13.2 } else { 12.0 });
+        self.rows.iter().map(width).fold(0.0, f64::max)
     }
 
     fn range(&self) -> (f64, f64) {
@@ -164,7 +164,7 @@ impl RowChart {
 
     fn draw_grid(&self, drawing: &mut Drawing, scale: &Scale, place: Place, bottom: f64) {
         let n_ticks = ((place.right - place.left) / 90.0).max(2.0) as usize;
-        let mut free_from = place.left - 30.0;
+        let mut free_from = 0.0;
         for tick in scale.ticks(n_ticks) {
             let (x, half) = (scale.at(tick.value), width_of(&tick.label, 12.0) / 2.0);
             drawing.line((x, place.top), (x, bottom), Stroke::new(Colour::Grid, 1.0));
@@ -199,7 +199,10 @@ impl Row {
         if value.is_finite()
             && let Some((lo, hi)) = self.bar
         {
-            whisker(drawing, (scale.at(scale.clamp(lo)), scale.at(scale.clamp(hi))), y, Colour::Series(0));
+            let (lo, hi) = (scale.at(scale.clamp(lo)), scale.at(scale.clamp(hi)));
+            if hi - lo >= HIDDEN_BAR {
+                whisker(drawing, (lo, hi), y, Colour::Series(0));
+            }
         }
         if scale.holds(value) {
             drawing.marker((scale.at(value), y), Marker::Disc, Colour::Series(0));

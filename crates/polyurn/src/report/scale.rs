@@ -89,7 +89,7 @@ fn widened(lo: f64, hi: f64) -> (f64, f64) {
 fn linear_ticks(lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     let rough = (hi - lo) / n.max(1) as f64;
     let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|x| x * power).find(|&x| x >= rough * 0.999).unwrap_or(rough);
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|x| x * power).find(|&x| x >= rough * 0.72).unwrap_or(rough);
     let decimals = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
     let is_large = lo.abs().max(hi.abs()) >= 1e7 && step >= 1.0;
     let first = (lo / step - 1e-9).ceil();

@@ -7,6 +7,9 @@ use super::figure::Figure;
 use super::result::{AtPrior, Ranking};
 use super::text::{log_value_with_error, percent, short, shorten};
 
+/// Models that are less probable than this at every size of the prior are left out.
+const LEAST_PROBABILITY: f64 = 0.005;
+
 /// Probability and evidence of the leading models against the size of the prior.
 pub fn sensitivity_plots(ranking: &Ranking) -> Vec<Figure> {
     let mut at: Vec<&AtPrior> = ranking.sensitivity.iter().collect();
@@ -57,8 +60,10 @@ fn leading(at: &[&AtPrior]) -> (Vec<String>, usize) {
         }
     }
     best.sort_by(|x, y| y.1.total_cmp(&x.1).then(y.2.total_cmp(&x.2)));
-    let n_more = best.len().saturating_sub(N_SERIES);
-    (best.into_iter().take(N_SERIES).map(|(model, ..)| model).collect(), n_more)
+    let n_leading = best.iter().filter(|(_, p, _)| *p >= LEAST_PROBABILITY).count();
+    let n_shown = if n_leading < 2 { N_SERIES } else { n_leading.min(N_SERIES) }.min(best.len());
+    let n_more = best.len() - n_shown;
+    (best.into_iter().take(n_shown).map(|(model, ..)| model).collect(), n_more)
 }
 
 type Found = (String, Option<f64>, Option<f64>, Option<f64>);

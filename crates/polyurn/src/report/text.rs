@@ -116,15 +116,30 @@ fn quote(word: &str) -> String {
 /// About how wide a text is, in pixels. Letters of fonts differ; this errs on the wide side.
 pub fn width_of(text: &str, size: f64) -> f64 {
     let one = |c: char| match c {
-        'i' | 'j' | 'l' | 't' | 'f' | 'r' | ' ' | '.' | ',' | ':' | ';' | '|' | '\'' | '(' | ')' | '[' | ']' => 0.36,
-        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.9,
-        c if c.is_ascii_uppercase() => 0.7,
-        c if c.is_ascii() => 0.57,
-        '−' | '±' | '…' => 0.7,
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | ' ' | '.' | ',' | ':' | ';' | '|' | '\'' | '(' | ')' | '[' | ']' => 0.4,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' | '=' | '+' | '<' | '>' | '−' | '±' | '…' => 0.9,
+        c if c.is_ascii_uppercase() => 0.72,
+        c if c.is_ascii() => 0.63,
         c if (c as u32) < 0x1100 => 0.62,
         _ => 1.0,
     };
     text.chars().map(one).sum::<f64>() * size
+}
+
+/// As much of a text as fits into so many pixels, with an ellipsis where it is cut.
+pub fn cut_to(text: &str, most: f64, size: f64) -> String {
+    let text = shorten(text, text.chars().count());
+    if width_of(&text, size) <= most {
+        return text;
+    }
+    let room = most - width_of("…", size);
+    let mut used = 0.0;
+    let fits = |c: &char| {
+        used += width_of(c.encode_utf8(&mut [0; 4]), size);
+        used <= room
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    format!("{}…", kept.trim_end())
 }
 
 #[cfg(test)]
@@ -164,5 +179,9 @@ mod tests {
         assert_eq!(shorten("abcdef", 6), "abcdef");
         assert_eq!(shorten("abcdefg", 6), "abcde…");
         assert_eq!(shorten("a\nb", 6), "a b");
+        assert_eq!(cut_to("short", 100.0, 12.0), "short");
+        let cut = cut_to("a label that is much too long", 60.0, 12.0);
+        assert!(cut.ends_with('…') && width_of(&cut, 12.0) <= 60.0, "{cut}");
+        assert_eq!(cut_to("abc", 0.0, 12.0), "…");
     }
 }

@@ -20,6 +20,7 @@ mod plan_brute_force;
 mod predict;
 mod presets;
 mod prior_sizes;
+mod report;
 mod reversal;
 mod smc_calibration;
 mod smc_engine;

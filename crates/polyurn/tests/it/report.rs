@@ -1,0 +1,274 @@
+//! Reports: whatever the JSON holds, a page that is bounded, well formed and harmless, or one line that says what is wrong.
+
+use polyurn::report::Report;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const FIXTURES: [&str; 3] = [
+    include_str!("../../../polyurn-cli/tests/fixtures/select.json"),
+    include_str!("../../../polyurn-cli/tests/fixtures/select-two.json"),
+    include_str!("../../../polyurn-cli/tests/fixtures/compare.json"),
+];
+const HOSTILE: [&str; 4] =
+    ["<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "=cmd()", "a & b ' \u{1} \u{202e}"];
+
+fn fit() -> Value {
+    let row = |topic: &str| json!({ "given": {"topic": topic}, "values": ["a", "b", "c"], "mean": [0.5, 0.3, 0.2], "sd": [0.1, 0.1, 0.05] });
+    json!({
+        "command": "fit", "method": "smc", "objective": -10.5, "std_error": 0.1, "model": "topic[2] -> word",
+        "data": {"file": "x.csv", "tokens": 9, "records": 3, "columns": ["word"]},
+        "nodes": [
+            {"name": "topic", "size": 2, "seen": false, "parents": []},
+            {"name": "word", "size": 3, "seen": true, "parents": ["topic"]},
+        ],
+        "tables": [
+            {"node": "topic", "tied": [], "rows": [{"given": {}, "values": ["0", "1"], "mean": [0.6, 0.4], "sd": [0.1, 0.1]}]},
+            {"node": "word", "tied": [], "rows": [row("0"), row("1")]},
+        ],
+        "particles": 100, "ess": 0.5, "ess_trace": [[1, 90.0], [5, 40.0], [9, 70.0]], "resampled_at": [5],
+        "objective_trace": [-12.0, -11.0, -10.5], "seed": 1, "seconds": 0.1, "command_line": ["polyurn", "fit"],
+        "warnings": [{"kind": "labels_of_one_run", "message": "labels are those of run 1"}], "version": "0.1.0",
+    })
+}
+
+fn all() -> Vec<Value> {
+    FIXTURES.iter().map(|text| serde_json::from_str(text).unwrap()).chain([fit()]).collect()
+}
+
+/// Calls `f` with every value inside a value.
+fn visit(value: &mut Value, f: &mut dyn FnMut(&mut Value)) {
+    f(value);
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, f)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| visit(item, f)),
+        _ => {}
+    }
+}
+
+/// Tags that open and close in order, attributes in quotes, no stray `<` or `&`: what XML asks of these files.
+fn check_well_formed(svg: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = svg.trim();
+    while let Some(start) = rest.find('<') {
+        check_text(&rest[..start]);
+        let end = start + rest[start..].find('>').expect("a tag that ends");
+        let tag = &rest[start + 1..end];
+        rest = &rest[end + 1..];
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "closing tags match");
+            continue;
+        }
+        let is_empty = tag.ends_with('/');
+        let tag = tag.trim_end_matches('/');
+        let (name, attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "{name}");
+        assert!(attributes.matches('"').count().is_multiple_of(2) && !attributes.contains('<'), "{attributes}");
+        attributes.split('"').skip(1).step_by(2).for_each(check_text);
+        if !is_empty {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty() && rest.is_empty(), "{open:?} {rest}");
+}
+
+fn check_text(text: &str) {
+    for entity in text.split('&').skip(1) {
+        let name = entity.split(';').next().unwrap_or_default();
+        assert!(["amp", "lt", "gt", "quot", "#39"].contains(&name), "&{name}");
+    }
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'), "control characters");
+}
+
+#[test]
+fn plots_of_every_kind_are_well_formed_and_have_names_of_their_own() {
+    let wanted: [&[&str]; 4] = [
+        &["evidence", "evidence-near-best", "probability", "graph", "sensitivity-probability", "effective-particles"],
+        &["evidence-by-size", "evidence", "evidence-near-best", "graph"],
+        &["evidence", "evidence-near-best", "probability", "graph", "graph-2"],
+        &["graph", "entries-1-topic", "entries-2-word", "table-2-word", "effective-particles", "objective"],
+    ];
+    for (value, wanted) in all().iter().zip(wanted) {
+        let plots = Report::from_json(value).unwrap().plots();
+        let mut names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
+        wanted.iter().for_each(|name| assert!(names.contains(name), "{name} is missing from {names:?}"));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), plots.len());
+        for (_, svg) in &plots {
+            check_well_formed(svg);
+            assert!(svg.contains("#ffffff") && !svg.contains("var("));
+        }
+    }
+}
+
+#[test]
+fn the_lower_bound_is_never_called_evidence() {
+    let mut value: Value = serde_json::from_str(FIXTURES[0]).unwrap();
+    for model in value["models"].as_array_mut().unwrap() {
+        model["bound"] = json!("lower");
+        model["method"] = json!("vb");
+        model["elbo"] = Value::Null;
+    }
+    let (_, svg) = Report::from_json(&value).unwrap().plots().into_iter().find(|(name, _)| name == "evidence").unwrap();
+    assert!(svg.contains("lower bound (ELBO)") && !svg.contains("ln evidence"), "{svg}");
+}
+
+#[test]
+fn where_labels_come_from_is_said_beside_the_tables() {
+    let html = Report::from_json(&fit()).unwrap().html();
+    assert_eq!(html.matches("Labels are those of run 1.").count(), 3, "at the top and beside both tables");
+}
+
+#[test]
+fn labels_are_harmless_wherever_they_stand() {
+    for value in all() {
+        for hostile in HOSTILE {
+            let mut value = value.clone();
+            visit(&mut value, &mut |value| match value {
+                // Words that say what kind of result it is stay.
+                Value::String(text)
+                    if !["select", "compare", "fit", "-inf", "smc", "lower"].contains(&text.as_str()) =>
+                {
+                    text.insert_str(0, hostile);
+                }
+                Value::Object(fields) if fields.contains_key("topic") || fields.contains_key("class") => {
+                    *fields = std::mem::take(fields)
+                        .into_iter()
+                        .map(|(name, value)| (format!("{hostile}{name}"), value))
+                        .collect();
+                }
+                _ => {}
+            });
+            let report = Report::from_json(&value).unwrap().with_title(hostile);
+            let html = report.html();
+            assert_eq!(html.matches("<script").count(), 1, "only our own script");
+            assert!(!html.contains("<img") && !html.contains("onerror=alert(1)>\""));
+            for (name, svg) in report.plots() {
+                check_well_formed(&svg);
+                assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_asks_for_nothing_and_runs_nothing_else() {
+    for value in all() {
+        let html = Report::from_json(&value).unwrap().html();
+        assert!(html.contains("default-src 'none'; style-src 'sha256-") && html.contains("script-src 'sha256-"));
+        for forbidden in ["http://", "https://", " style=", " onclick=", " onload=", "@import", "url("] {
+            let found = html.replace("http://www.w3.org/2000/svg", "");
+            assert!(!found.contains(forbidden), "{forbidden}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_result_is_refused_in_one_line() {
+    for (value, words) in [
+        (json!(null), "found nothing"),
+        (json!([1]), "found a list"),
+        (json!({}), "neither"),
+        (json!({"log_marginal": -3.0}), "neither"),
+        (json!({"models": 3}), "neither"),
+        (json!({"models": []}), "empty"),
+        (json!({"models": [1]}), "models[0]"),
+        (json!({"models": [{"log_marginal": "much"}]}), "models[0].log_marginal"),
+        (json!({"tables": [{}]}), "tables[0].rows"),
+        (json!({"tables": [{"rows": [{"values": ["a"], "mean": []}]}]}), "tables[0].rows[0]"),
+    ] {
+        let error = Report::from_json(&value).unwrap_err().to_string();
+        assert!(error.contains(words) && error.lines().count() == 1, "{value}: {error}");
+    }
+    // Little is still something.
+    for value in [json!({"models": [{}]}), json!({"tables": []}), json!({"tables": [{"rows": [{}]}]})] {
+        assert!(Report::from_json(&value).unwrap().html().ends_with("</html>\n"));
+    }
+}
+
+#[test]
+fn thirty_sizes_and_five_thousand_words_stay_below_three_megabytes() {
+    let words: Vec<String> = (0..5000).map(|ix| format!("a word of the vocabulary {ix}")).collect();
+    let row = |name: &str, ix: usize, values: &[String]| {
+        let means: Vec<f64> =
+            (0..values.len()).map(|cell| 1.0 / (1 + (cell * 7919 + ix * 104_729) % 5000) as f64).collect();
+        json!({ "given": {name: ix.to_string()}, "values": values, "mean": means, "sd": means })
+    };
+    let topics: Vec<String> = (0..30).map(|ix| ix.to_string()).collect();
+    let mut value = fit();
+    value["tables"] = json!([
+        {"node": "word", "rows": (0..30).map(|ix| row("topic", ix, &words)).collect::<Vec<_>>()},
+        {"node": "topic", "rows": (0..2000).map(|ix| row("doc", ix, &topics)).collect::<Vec<_>>()},
+        {"node": "other", "rows": (0..30).map(|ix| row("topic", ix, &words)).collect::<Vec<_>>()},
+        {"node": "third", "rows": (0..30).map(|ix| row("topic", ix, &words)).collect::<Vec<_>>()},
+    ]);
+    value["ess_trace"] = (0..20_000).map(|ix| json!([ix, ix % 100])).collect();
+    value["resampled_at"] = (0..20_000).collect();
+    let html = Report::from_json(&value).unwrap().html();
+    assert!(html.len() < 3_000_000, "{} bytes", html.len());
+    assert!(html.contains("largest of 5000 values") && html.contains("of largest weight of 5000"));
+
+    let mut value: Value = serde_json::from_str(FIXTURES[0]).unwrap();
+    let model = value["models"][0].clone();
+    let models = (1..=30).map(|size| {
+        let mut model = model.clone();
+        model["sizes"] = json!({ "class": size });
+        model["log_marginal"] = json!(-50.0 - f64::from(size));
+        model
+    });
+    value["models"] = models.collect();
+    let html = Report::from_json(&value).unwrap().html();
+    assert!(html.len() < 3_000_000, "{} bytes", html.len());
+}
+
+/// JSON of any shape.
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop_oneof![Just(1e308), Just(-1e308), Just(5e-324), Just(0.0), Just(-1.0)].prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        prop_oneof![Just("-inf"), Just("NaN"), Just("lower"), Just("<b>"), Just("")].prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("models|tables|rows|mean|.{0,5}", inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn nothing_in_the_json_makes_a_report_panic(
+        which in 0..4usize,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..6),
+    ) {
+        let mut value = all().swap_remove(which);
+        for (place, new) in changes {
+            let mut n = 0;
+            visit(&mut value, &mut |_| n += 1);
+            let (mut ix, chosen) = (0, place.index(n));
+            visit(&mut value, &mut |value| {
+                if ix == chosen {
+                    *value = new.clone();
+                }
+                ix += 1;
+            });
+        }
+        if let Ok(report) = Report::from_json(&value) {
+            prop_assert!(report.html().ends_with("</html>\n"));
+            report.plots().iter().for_each(|(_, svg)| check_well_formed(svg));
+        }
+    }
+
+    #[test]
+    fn no_json_at_all_makes_a_report_panic(value in anything()) {
+        let _ = Report::from_json(&value).map(|report| report.html());
+    }
+}
