@@ -13,6 +13,8 @@ pub enum Colour {
     Paper,
     /// Seen nodes of a graph.
     Shade,
+    /// Bars that do not stand out.
+    Bar,
     /// A category.
     Series(usize),
     /// A step of the ramp of heat maps, from low to high.
@@ -44,9 +46,9 @@ pub enum Theme {
 impl Colour {
     /// Every colour there is.
     pub fn all() -> impl Iterator<Item = Colour> {
-        [Colour::Ink, Colour::Muted, Colour::Grid, Colour::Paper, Colour::Shade, Colour::OnRamp(0)]
+        [Colour::Ink, Colour::Muted, Colour::Grid, Colour::Paper, Colour::Shade, Colour::Bar]
             .into_iter()
-            .chain([Colour::OnRamp(N_STEPS - 1)])
+            .chain([Colour::OnRamp(0), Colour::OnRamp(N_STEPS - 1)])
             .chain((0..N_SERIES).map(Colour::Series))
             .chain((0..N_STEPS).map(Colour::Ramp))
     }
@@ -59,6 +61,7 @@ impl Colour {
             Colour::Grid => "--grid".into(),
             Colour::Paper => "--paper".into(),
             Colour::Shade => "--shade".into(),
+            Colour::Bar => "--bar".into(),
             Colour::Series(ix) => format!("--s{}", ix % N_SERIES),
             Colour::Ramp(step) => format!("--r{}", step.min(N_STEPS - 1)),
             Colour::OnRamp(step) => if step < N_STEPS / 2 { "--k0" } else { "--k1" }.into(),
@@ -74,6 +77,7 @@ impl Colour {
             Colour::Grid => pick("#e1e5ea", "#343b44"),
             Colour::Paper => pick("#ffffff", "#171b21"),
             Colour::Shade => pick("#d5dbe2", "#46505c"),
+            Colour::Bar => pick("#8dbfe2", "#31688e"),
             Colour::Series(ix) => pick(SERIES_ON_LIGHT[ix % N_SERIES], SERIES_ON_DARK[ix % N_SERIES]),
             Colour::Ramp(step) => ramp(step.min(N_STEPS - 1), theme),
             Colour::OnRamp(step) if step < N_STEPS / 2 => pick("#1b1f24", "#e8eaed"),

@@ -61,8 +61,10 @@ fn near_best(ranking: &Ranking) -> Option<(f64, f64)> {
     let near = ranking.models.iter().filter(|model| model.evidence.is_some_and(|x| x > best - 10.0));
     let error = near.filter_map(|model| model.error).fold(0.0, f64::max);
     let reach = (5.0_f64).max(6.0 * error);
-    let n_near = evidence().filter(|x| *x >= best - reach).count();
-    (best - lowest > 3.0 * reach && n_near > 1).then(|| (best - reach, best + (0.08 * reach).max(1.5 * error)))
+    let (n_near, last) = evidence().filter(|x| *x >= best - reach).fold((0, best), |(n, lo), x| (n + 1, lo.min(x)));
+    let spread = best - last;
+    let room = (0.08 * spread).max(1.6 * error).max(0.05);
+    (best - lowest > 3.0 * reach && n_near > 1).then_some((last - room.max(0.2 * spread), best + room))
 }
 
 fn axis_title(ranking: &Ranking) -> &'static str {

@@ -33,7 +33,7 @@ pub fn graph_plot(nodes: &[Node], width: f64) -> Option<Drawing> {
         })
         .collect();
     let found = layout(&parents, room);
-    let mut drawing = Drawing::new(width, found.height + LEGEND);
+    let mut drawing = Drawing::new(found.width, found.height + LEGEND);
     for edge in &found.edges {
         draw_edge(&mut drawing, &found, edge, half_width);
     }

@@ -26,6 +26,7 @@ mod drawing;
 mod evidence_plot;
 mod fields;
 mod figure;
+mod fit_result;
 mod graph_layout;
 mod graph_plot;
 mod heat_map;

@@ -2,9 +2,10 @@
 
 use super::colour::{Theme, properties};
 use super::figure::Figure;
+use super::fit_result::Fit;
 use super::policy::content_policy;
-use super::result::{Caution, Content, Fit, Outcome, Ranking};
-use super::text::{escape, log_value, log_value_with_error, percent, shell};
+use super::result::{Caution, Content, Outcome, Ranking};
+use super::text::{escape, log_value, log_value_with_error, percent, shell, shorten};
 
 /// Rows of the table of models.
 const MOST_MODELS: usize = 200;
@@ -18,6 +19,8 @@ pub struct Section {
     pub note: String,
     /// Its figures.
     pub figures: Vec<Figure>,
+    /// Nodes of the table that it shows, if it shows one.
+    pub table_of: Vec<String>,
 }
 
 /// Writes the page.
@@ -104,7 +107,7 @@ fn ranking_header(ranking: &Ranking) -> String {
 fn fit_header(fit: &Fit, outcome: &Outcome) -> String {
     let mut facts = Vec::new();
     if !outcome.model.is_empty() {
-        facts.push(format!("Model <code>{}</code>", escape(&outcome.model)));
+        facts.push(format!("Model <code>{}</code>", escape(&shorten(&outcome.model, 200))));
     }
     if !fit.method.is_empty() {
         facts.push(format!("method {}", escape(&fit.method)));
@@ -143,8 +146,9 @@ fn section_html(section: &Section, outcome: &Outcome) -> String {
     if !section.note.is_empty() {
         out += &format!("<p class=\"note\">{}</p>\n", escape(&section.note));
     }
-    if section.figures.iter().any(|figure| figure.name.starts_with("entries") || figure.name.starts_with("table")) {
-        out += &cautions_html(outcome.cautions.iter().filter(|caution| caution.is_about_labels()));
+    if !section.table_of.is_empty() {
+        let is_about = |caution: &&Caution| caution.is_about_labels_of(&section.table_of);
+        out += &cautions_html(outcome.cautions.iter().filter(is_about));
     }
     for figure in &section.figures {
         // A single figure has its section's heading.

@@ -1,6 +1,7 @@
 //! What a report shows, read from the JSON of `select`, `compare` or `fit`.
 
-use super::fields::{finite_at, kind, label, labels_at, list_at, number, number_at, object_at, text_at};
+use super::fields::{finite_at, kind, labels_at, list_at, number, number_at, object_at, text_at};
+use super::fit_result::Fit;
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use serde_json::Value;
@@ -27,12 +28,15 @@ pub struct Caution {
     pub kind: String,
     /// The sentence.
     pub message: String,
+    /// Nodes that it is about.
+    pub nodes: Vec<String>,
 }
 
 impl Caution {
-    /// Whether it says where the names of hidden values come from.
-    pub fn is_about_labels(&self) -> bool {
-        matches!(self.kind.as_str(), "label_averaged" | "labels_of_one_run")
+    /// Whether it says where the names of hidden values in a table of these nodes come from.
+    pub fn is_about_labels_of(&self, nodes: &[String]) -> bool {
+        let is_about_labels = matches!(self.kind.as_str(), "label_averaged" | "labels_of_one_run");
+        is_about_labels && (self.nodes.is_empty() || self.nodes.iter().any(|node| nodes.contains(node)))
     }
 }
 
@@ -84,13 +88,26 @@ pub struct Candidate {
     pub ess: EssTrace,
 }
 
+/// A model at another size of the prior.
+#[derive(Debug, Clone)]
+pub struct ModelAtPrior {
+    /// Its text.
+    pub model: String,
+    /// Its evidence.
+    pub evidence: Option<f64>,
+    /// Standard error of the evidence.
+    pub error: Option<f64>,
+    /// Posterior probability.
+    pub probability: Option<f64>,
+}
+
 /// The answer at another size of the prior.
 #[derive(Debug, Clone)]
 pub struct AtPrior {
     /// The size.
     pub a: f64,
-    /// Models, each with evidence, error and probability.
-    pub models: Vec<(String, Option<f64>, Option<f64>, Option<f64>)>,
+    /// The models.
+    pub models: Vec<ModelAtPrior>,
 }
 
 /// Models in order, best first.
@@ -110,51 +127,6 @@ pub struct Ranking {
     pub level: Vec<usize>,
     /// The answer at other sizes of the prior.
     pub sensitivity: Vec<AtPrior>,
-}
-
-/// A row of a fitted table.
-#[derive(Debug, Clone)]
-pub struct TableRow {
-    /// Values of the parents, in words.
-    pub given: String,
-    /// Labels of the cells.
-    pub labels: Vec<String>,
-    /// Their means.
-    pub means: Vec<f64>,
-    /// Their standard deviations, where they have any.
-    pub sds: Vec<Option<f64>>,
-}
-
-/// A fitted table.
-#[derive(Debug, Clone)]
-pub struct Table {
-    /// Its node.
-    pub node: String,
-    /// Names of the parents.
-    pub parents: Vec<String>,
-    /// Other nodes that share it.
-    pub tied: Vec<String>,
-    /// Its rows.
-    pub rows: Vec<TableRow>,
-}
-
-/// A fit.
-#[derive(Debug, Clone)]
-pub struct Fit {
-    /// Engine.
-    pub method: String,
-    /// Name and value of what it maximised or estimated.
-    pub objective: (String, Option<f64>),
-    /// Standard error of that.
-    pub error: Option<f64>,
-    /// The objective sweep by sweep.
-    pub objective_trace: Vec<f64>,
-    /// The graph.
-    pub nodes: Vec<Node>,
-    /// The tables.
-    pub tables: Vec<Table>,
-    /// Particles over time.
-    pub ess: EssTrace,
 }
 
 /// A ranking or a fit.
@@ -181,7 +153,8 @@ pub struct Outcome {
     pub cautions: Vec<Caution>,
 }
 
-fn wrong(message: impl Into<String>) -> Error {
+/// Why JSON is no result.
+pub fn wrong(message: impl Into<String>) -> Error {
     Error::data("result", message)
 }
 
@@ -221,8 +194,12 @@ impl Outcome {
 
 fn cautions(value: &Value) -> Vec<Caution> {
     let one = |caution: &Value| match caution {
-        Value::String(message) => Caution { kind: String::new(), message: message.clone() },
-        caution => Caution { kind: text_at(caution, "kind"), message: text_at(caution, "message") },
+        Value::String(message) => Caution { kind: String::new(), message: message.clone(), nodes: Vec::new() },
+        caution => Caution {
+            kind: text_at(caution, "kind"),
+            message: text_at(caution, "message"),
+            nodes: labels_at(caution, "nodes"),
+        },
     };
     list_at(value, "warnings").iter().map(one).filter(|caution| !caution.message.is_empty()).collect()
 }
@@ -344,77 +321,20 @@ impl Candidate {
 
 impl AtPrior {
     fn read(value: &Value) -> Option<Self> {
-        let one = |model: &Value| {
-            let number = |field| number_at(model, field);
-            (text_at(model, "model"), number("log_marginal"), number("std_error"), number("posterior_probability"))
+        let one = |model: &Value| ModelAtPrior {
+            model: text_at(model, "model"),
+            evidence: number_at(model, "log_marginal"),
+            error: finite_at(model, "std_error"),
+            probability: finite_at(model, "posterior_probability"),
         };
         let a = finite_at(value, "a").filter(|a| *a > 0.0)?;
         Some(AtPrior { a, models: list_at(value, "models").iter().map(one).collect() })
     }
 }
 
-impl Fit {
-    fn read(value: &Value, tables: &[Value]) -> Result<Self> {
-        let method = text_at(value, "method");
-        let name = match method.as_str() {
-            "exact" | "smc" => "ln evidence",
-            "vb" => "lower bound (ELBO)",
-            "svb" => "bound, from the last batch",
-            _ => "objective",
-        };
-        Ok(Fit {
-            objective: (name.into(), number_at(value, "objective")),
-            error: finite_at(value, "std_error"),
-            objective_trace: list_at(value, "objective_trace").iter().filter_map(number).collect(),
-            nodes: nodes(value),
-            tables: tables.iter().enumerate().map(|(ix, table)| Table::read(ix, table)).collect::<Result<_>>()?,
-            ess: EssTrace::read(value),
-            method,
-        })
-    }
-}
-
-impl Table {
-    fn read(ix: usize, value: &Value) -> Result<Self> {
-        let Some(rows) = value["rows"].as_array() else {
-            return Err(wrong(format!("tables[{ix}].rows: expected a list, found {}", kind(&value["rows"]))));
-        };
-        let parents = rows.first().and_then(|row| object_at(row, "given"));
-        Ok(Table {
-            node: text_at(value, "node"),
-            parents: parents.map_or_else(Vec::new, |given| given.keys().cloned().collect()),
-            tied: labels_at(value, "tied"),
-            rows: rows.iter().enumerate().map(|(row, found)| TableRow::read(ix, row, found)).collect::<Result<_>>()?,
-        })
-    }
-}
-
-impl TableRow {
-    fn read(table: usize, row: usize, value: &Value) -> Result<Self> {
-        let (labels, means) = (labels_at(value, "values"), list_at(value, "mean"));
-        if labels.len() != means.len() {
-            return Err(wrong(format!(
-                "tables[{table}].rows[{row}]: {} values but {} means",
-                labels.len(),
-                means.len()
-            )));
-        }
-        let given = object_at(value, "given").map_or_else(Vec::new, |given| {
-            given.iter().map(|(name, value)| format!("{name} = {}", label(value))).collect()
-        });
-        let sds = list_at(value, "sd");
-        let finite = |value: &Value| number(value).filter(|x| x.is_finite());
-        Ok(TableRow {
-            given: given.join(", "),
-            means: means.iter().map(|mean| finite(mean).unwrap_or(0.0)).collect(),
-            sds: (0..labels.len()).map(|ix| sds.get(ix).and_then(finite).filter(|sd| *sd > 0.0)).collect(),
-            labels,
-        })
-    }
-}
-
 impl EssTrace {
-    fn read(value: &Value) -> Self {
+    /// Reads the trace of a result or of one of its models.
+    pub fn read(value: &Value) -> Self {
         let finite = |value: &Value| number(value).filter(|x| x.is_finite());
         let point = |pair: &Value| Some((finite(&pair[0])?, finite(&pair[1])?));
         let particles = finite_at(value, "particles").filter(|n| *n > 0.0);
@@ -427,7 +347,8 @@ impl EssTrace {
     }
 }
 
-fn nodes(value: &Value) -> Vec<Node> {
+/// The nodes of a result or of one of its models.
+pub fn nodes(value: &Value) -> Vec<Node> {
     let one = |node: &Value| Node {
         name: text_at(node, "name"),
         size: finite_at(node, "size"),

@@ -180,7 +180,7 @@ impl Row {
     fn draw_bar(&self, drawing: &mut Drawing, scale: &Scale, y: f64) {
         let value = self.value.filter(|value| value.is_finite()).unwrap_or(0.0);
         let (from, to) = (scale.at(0.0), scale.at(scale.clamp(value)));
-        let colour = if self.is_best { Colour::Series(0) } else { Colour::Series(5) };
+        let colour = if self.is_best { Colour::Series(0) } else { Colour::Bar };
         drawing.rect((from, y - 7.0), ((to - from).max(0.8), 14.0), colour);
         let mut end = to;
         if let Some((lo, hi)) = self.bar {

@@ -2,9 +2,10 @@
 
 use super::evidence_plot::{evidence_plots, probability_plot};
 use super::figure::{Figure, NARROW, WIDE};
+use super::fit_result::Fit;
 use super::graph_plot::{MOST_NODES, graph_plot};
 use super::page::Section;
-use super::result::{Content, Fit, Node, Outcome, Ranking};
+use super::result::{Content, Node, Outcome, Ranking};
 use super::sensitivity_plot::sensitivity_plots;
 use super::table_plot::{MOST_TABLES, table_plots, title};
 use super::trace_plot::{ess_plot, objective_plot};
@@ -23,7 +24,7 @@ pub fn sections(outcome: &Outcome) -> Vec<Section> {
 }
 
 fn section(heading: &str, note: &str, figures: Vec<Figure>) -> Section {
-    Section { heading: heading.into(), note: note.into(), figures }
+    Section { heading: heading.into(), note: note.into(), figures, table_of: Vec::new() }
 }
 
 fn of_ranking(ranking: &Ranking) -> Vec<Section> {
@@ -67,7 +68,11 @@ fn of_fit(fit: &Fit) -> Vec<Section> {
     let left_out = graph.is_empty() && !fit.nodes.is_empty();
     let mut all = vec![section("Graph", too_large(left_out), graph)];
     for (ix, table) in fit.tables.iter().enumerate().take(MOST_TABLES) {
-        all.push(section(&format!("Table of {}", title(table)), "", table_plots(table, ix)));
+        let is_hidden = |name: &String| fit.nodes.iter().any(|node| node.name == *name && !node.is_seen);
+        let has_components = fit.nodes.is_empty() || table.parents.iter().any(is_hidden);
+        let figures = table_plots(table, ix, has_components);
+        let table_of = [&table.node].into_iter().chain(&table.tied).chain(&table.parents).cloned().collect();
+        all.push(Section { table_of, ..section(&format!("Table of {}", title(table)), "", figures) });
     }
     if fit.tables.len() > MOST_TABLES {
         let more = fit.tables.len() - MOST_TABLES;

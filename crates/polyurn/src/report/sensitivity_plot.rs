@@ -4,7 +4,7 @@ use super::chart::{Chart, Point, Series};
 use super::colour::{Colour, N_SERIES};
 use super::drawing::Marker;
 use super::figure::Figure;
-use super::result::{AtPrior, Ranking};
+use super::result::{AtPrior, ModelAtPrior, Ranking};
 use super::text::{log_value_with_error, percent, short, shorten};
 
 /// Models that are less probable than this at every size of the prior are left out.
@@ -26,11 +26,14 @@ pub fn sensitivity_plots(ranking: &Ranking) -> Vec<Figure> {
         ..Chart::default()
     };
     let probability = Chart {
-        series: lines(ranking, &at, &models, |p| Some((p.3?, None))),
+        series: lines(ranking, &at, &models, |found| Some((found.probability?, None))),
         y_range: Some((-0.02, 1.04)),
         ..axis("posterior probability")
     };
-    let evidence = Chart { series: lines(ranking, &at, &models, |p| Some((p.1?, p.2))), ..axis("ln evidence") };
+    let evidence = Chart {
+        series: lines(ranking, &at, &models, |found| Some((found.evidence?, found.error))),
+        ..axis("ln evidence")
+    };
     let rest = match n_more {
         0 => String::new(),
         1 => " One more model, which never leads, is left out.".into(),
@@ -52,11 +55,11 @@ pub fn sensitivity_plots(ranking: &Ranking) -> Vec<Figure> {
 /// The models that have the largest probabilities anywhere, and how many others there are.
 fn leading(at: &[&AtPrior]) -> (Vec<String>, usize) {
     let mut best: Vec<(String, f64, f64)> = Vec::new();
-    for (model, evidence, _, probability) in at.iter().flat_map(|at| &at.models) {
-        let (p, ln) = (probability.unwrap_or(0.0), evidence.unwrap_or(f64::NEG_INFINITY));
-        match best.iter_mut().find(|(known, ..)| known == model) {
+    for found in at.iter().flat_map(|at| &at.models) {
+        let (p, ln) = (found.probability.unwrap_or(0.0), found.evidence.unwrap_or(f64::NEG_INFINITY));
+        match best.iter_mut().find(|(known, ..)| *known == found.model) {
             Some((_, most, most_ln)) => (*most, *most_ln) = (most.max(p), most_ln.max(ln)),
-            None => best.push((model.clone(), p, ln)),
+            None => best.push((found.model.clone(), p, ln)),
         }
     }
     best.sort_by(|x, y| y.1.total_cmp(&x.1).then(y.2.total_cmp(&x.2)));
@@ -66,20 +69,18 @@ fn leading(at: &[&AtPrior]) -> (Vec<String>, usize) {
     (best.into_iter().take(n_shown).map(|(model, ..)| model).collect(), n_more)
 }
 
-type Found = (String, Option<f64>, Option<f64>, Option<f64>);
-
 fn lines(
     ranking: &Ranking,
     at: &[&AtPrior],
     models: &[String],
-    value: impl Fn(&Found) -> Option<(f64, Option<f64>)>,
+    value: impl Fn(&ModelAtPrior) -> Option<(f64, Option<f64>)>,
 ) -> Vec<Series> {
     let line = |(ix, model): (usize, &String)| {
         let known = ranking.models.iter().find(|candidate| candidate.model == *model);
         let name = known.filter(|_| ranking.is_select && ranking.prior_sizes().len() < 2);
         let name = name.map_or_else(|| model.clone(), |candidate| ranking.label(candidate));
         let points = at.iter().filter_map(|at| {
-            let found = at.models.iter().find(|found| found.0 == *model)?;
+            let found = at.models.iter().find(|found| found.model == *model)?;
             let (y, error) = value(found)?;
             let bar = error.filter(|_| y.is_finite()).map(|error| (y - error, y + error));
             Some(Point { x: at.a, y, bar, tip: tip(&name, at.a, found) })
@@ -96,9 +97,10 @@ fn lines(
     models.iter().enumerate().map(line).collect()
 }
 
-fn tip(name: &str, a: f64, (_, evidence, error, probability): &Found) -> String {
+fn tip(name: &str, a: f64, found: &ModelAtPrior) -> String {
     let mut lines = vec![name.to_owned(), format!("a = {}", short(a))];
-    lines.extend(evidence.map(|evidence| format!("ln evidence {}", log_value_with_error(evidence, *error))));
-    lines.extend(probability.map(|p| format!("probability {}", percent(p))));
+    let shown = |evidence| format!("ln evidence {}", log_value_with_error(evidence, found.error));
+    lines.extend(found.evidence.map(shown));
+    lines.extend(found.probability.map(|p| format!("probability {}", percent(p))));
     lines.join("\n")
 }

@@ -2,16 +2,18 @@
 
 use super::drawing::Drawing;
 use super::figure::Figure;
+use super::fit_result::{Table, TableRow};
 use super::heat_map::{Cell, HeatMap};
-use super::result::{Table, TableRow};
 use super::row_chart::{Form, Place, Row, RowChart};
 use super::text::{fixed, short, shorten};
 use std::collections::HashMap;
 
 /// Tables that are drawn.
 pub const MOST_TABLES: usize = 8;
-/// Rows of a table whose largest entries are drawn.
-const MOST_PANELS: usize = 30;
+/// Rows of a table whose largest entries are drawn, if they are components.
+const MOST_COMPONENTS: usize = 30;
+/// And if they are not: rows of documents, say, are better seen in a heat map.
+const MOST_OTHERS: usize = 6;
 /// Entries of each.
 const MOST_ENTRIES: usize = 8;
 /// Entries where a table has a single row.
@@ -20,9 +22,10 @@ const MOST_ENTRIES_ALONE: usize = 25;
 const MOST_ROWS: usize = 30;
 const MOST_COLUMNS: usize = 30;
 
-/// The plots of one table; `ix` makes names of files unique.
-pub fn table_plots(table: &Table, ix: usize) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = entries_plot(table, ix).into_iter().collect();
+/// The plots of one table; `ix` makes names of files unique. Rows are components if a parent is hidden.
+pub fn table_plots(table: &Table, ix: usize, has_components: bool) -> Vec<Figure> {
+    let most_rows = if has_components { MOST_COMPONENTS } else { MOST_OTHERS };
+    let mut figures: Vec<Figure> = entries_plot(table, ix, most_rows).into_iter().collect();
     figures.extend(heat_map(table, ix));
     figures
 }
@@ -49,12 +52,12 @@ fn tip(table: &Table, row: &TableRow, ix: usize) -> String {
 }
 
 /// The largest entries of each row, in panels.
-fn entries_plot(table: &Table, ix: usize) -> Option<Figure> {
+fn entries_plot(table: &Table, ix: usize, most_rows: usize) -> Option<Figure> {
     if table.rows.iter().all(|row| row.means.is_empty()) {
         return None;
     }
     let n_entries = if table.rows.len() == 1 { MOST_ENTRIES_ALONE } else { MOST_ENTRIES };
-    let shown = &table.rows[..table.rows.len().min(MOST_PANELS)];
+    let shown = &table.rows[..table.rows.len().min(most_rows)];
     let reach = |row: &TableRow, cell: usize| row.means[cell] + row.sds[cell].unwrap_or(0.0);
     let most = shown.iter().flat_map(|row| largest(row, n_entries).into_iter().map(move |cell| reach(row, cell)));
     let range = (0.0, most.fold(1e-9, f64::max));
@@ -84,8 +87,8 @@ fn entries_plot(table: &Table, ix: usize) -> Option<Figure> {
     if n_values > n_entries {
         caption += &format!(" The {n_entries} largest of {} values.", short(n_values as f64));
     }
-    if table.rows.len() > MOST_PANELS {
-        caption += &format!(" The first {MOST_PANELS} of {} rows.", short(table.rows.len() as f64));
+    if table.rows.len() > most_rows {
+        caption += &format!(" The first {most_rows} of {} rows.", short(table.rows.len() as f64));
     }
     let title = format!("Largest entries of {}", title(table));
     Some(Figure::new(&file_name("entries", table, ix), &title, &caption, |width| draw_panels(&panels, width)))
