@@ -2,6 +2,7 @@
 
 use crate::args::ReportArgs;
 use crate::output::{Failure, Output, check_writable, write_atomically};
+use crate::text::plural;
 use polyurn::Error;
 use polyurn::report::Report;
 use serde_json::{Map, Value, json};
@@ -18,7 +19,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let plots = report.plots();
     if let Some(folder) = &args.svg {
         write_plots(folder, &plots, &args.result)?;
-        output.note(&format!("{} plots in {}", plots.len(), folder.display()));
+        output.note(&format!("{} in {}", plural(plots.len() as u64, "plot"), folder.display()));
     }
     output.result(
         || {

@@ -9,6 +9,8 @@ use super::text::{escape, log_value, log_value_with_error, percent, shell, short
 
 /// Rows of the table of models.
 const MOST_MODELS: usize = 200;
+/// Models that are named as no worse than the best.
+const MOST_LEVEL: usize = 8;
 
 /// A part of the page.
 #[derive(Debug, Clone)]
@@ -92,12 +94,13 @@ fn ranking_header(ranking: &Ranking) -> String {
     if ranking.is_settled == Some(false) {
         out += "<p class=\"facts\">The errors are too large to name the best: more particles or runs would tell.</p>\n";
     }
-    let level: Vec<String> = ranking
-        .level
-        .iter()
-        .filter(|&&ix| ix != ranking.best)
-        .map(|&ix| format!("<code>{}</code>", escape(&ranking.label(&ranking.models[ix]))))
-        .collect();
+    let level: Vec<usize> = ranking.level.iter().copied().filter(|&ix| ix != ranking.best).collect();
+    let n_more = level.len().saturating_sub(MOST_LEVEL);
+    let name = |&ix: &usize| format!("<code>{}</code>", escape(&ranking.label(&ranking.models[ix])));
+    let mut level: Vec<String> = level.iter().take(MOST_LEVEL).map(name).collect();
+    if n_more > 0 {
+        level.push(format!("and {n_more} more"));
+    }
     if !level.is_empty() {
         out += &format!("<p class=\"facts\">Not told apart from the best: {}.</p>\n", level.join(", "));
     }

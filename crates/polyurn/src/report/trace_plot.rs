@@ -8,6 +8,8 @@ use super::text::{log_value, short};
 
 /// Points of a trace at most; longer ones are thinned.
 const MOST_POINTS: usize = 300;
+/// Resamplings that the particle engine writes down.
+const KEPT_RESAMPLINGS: usize = 200;
 
 /// Effective particles over tokens, with the tokens at which they were resampled.
 pub fn ess_plot(trace: &EssTrace, of_whom: &str) -> Option<Figure> {
@@ -38,8 +40,12 @@ pub fn ess_plot(trace: &EssTrace, of_whom: &str) -> Option<Figure> {
         ..Chart::default()
     };
     let title = format!("Effective particles over tokens{of_whom}");
-    let caption = "The first run. Where few particles hold nearly all the weight, the estimate rests on those few.";
-    Some(Figure::new("effective-particles", &title, caption, |width| chart.draw(width)))
+    let mut caption =
+        "The first run. Where few particles hold nearly all the weight, the estimate rests on those few.".to_owned();
+    if trace.resampled_at.len() >= KEPT_RESAMPLINGS {
+        caption += &format!(" Results keep the first {KEPT_RESAMPLINGS} resamplings, so later ones are not marked.");
+    }
+    Some(Figure::new("effective-particles", &title, &caption, |width| chart.draw(width)))
 }
 
 /// The objective over sweeps.
