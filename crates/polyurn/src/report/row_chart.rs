@@ -76,8 +76,9 @@ impl RowChart {
     /// Draws it in a place; gives where it ends.
     pub fn draw_at(&self, drawing: &mut Drawing, place: Place) -> f64 {
         let wide = place.right - place.left;
-        // On a narrow page names of models stand above their rows.
-        let is_stacked = self.form == Form::Dots && wide < 500.0 || self.longest() > 0.5 * wide;
+        // Names that would take too much of the width stand above their rows.
+        let most = if self.form == Form::Dots { 0.38 } else { 0.5 };
+        let is_stacked = self.longest() > most * wide;
         let row_height = if is_stacked { 36.0 } else { 22.0 };
         let words = Words::new(Anchor::Start, Colour::Ink).bold();
         drawing.text((place.left, place.top + 14.0), words, &cut_to(&self.title, wide, 13.2));
