@@ -3,8 +3,7 @@
 CARGO ?= cargo
 VENV := target/venv
 
-.PHONY: test test-long test-python mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
-.PHONY: test test-rust test-browser test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
+.PHONY: test test-rust test-browser test-python test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
 
 test: test-rust test-browser
 

@@ -38,9 +38,7 @@
 //!   [`engine::enumerate`] lists all allocations;
 //! - [`evidence`] adds the total and the arrangements; [`score`] chooses the engine and does all of this, [`select`]
 //!   does it for many models and ranks them; [`decomposition`] turns fitted tables into factors and marginals;
-//! - [`fit_file`] keeps a fit in a file, and [`predict`] applies it to new records.
-//! - [`fit_file`] keeps a fit in a file, [`predict`] applies it to new records, and [`export`] gives it to other tools.
-//! - [`evidence`] adds the total and the arrangements; [`decomposition`] turns fitted tables into factors and marginals.
+//! - [`fit_file`] keeps a fit in a file, [`predict`] applies it to new records, and [`export`] gives it to other tools;
 //! - [`report`] shows results as a page with plots.
 //!
 //! Every run takes a [`control::Control`] (cancel, deadline, progress, checkpoint), every random draw a [`Seed`].
@@ -65,8 +63,8 @@ pub mod parallel;
 pub mod plan;
 pub mod predict;
 pub mod prior;
-pub mod score;
 pub mod report;
+pub mod score;
 mod seed;
 pub mod select;
 pub mod simd;

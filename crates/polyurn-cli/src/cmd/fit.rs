@@ -87,7 +87,6 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         let is_seen = problem.counts.seen_anywhere();
         Source { args, is_seen, has_prior }.write(&path, &fit, &output)?;
     }
-    output.result(|| fit.json(&output), || fit.text())
     let question = Question {
         command: "fit",
         model: &args.model.model,

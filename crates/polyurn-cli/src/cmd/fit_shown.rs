@@ -2,7 +2,6 @@
 
 use super::fit_found::{Found, Intensity};
 use super::score_shown::warnings_json;
-use super::score::warnings_json;
 use super::table_shown;
 use crate::decomposition::Report as Decomposed;
 use crate::maximise::{maximised_json, maximised_text};

@@ -111,7 +111,6 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     if let Some(path) = fit_path {
         Source { args, is_seen: stream_seen, has_prior: true }.write(&path, &fit, &output)?;
     }
-    output.result(|| fit.json(&output), || fit.text())
     // Without --seen, what was seen is known from the labels that came.
     let came: Vec<bool> = ordered.iter().map(|(_, places)| places.is_some()).collect();
     let question = Question {

@@ -5,10 +5,9 @@ use super::predict::label_of;
 use super::predict::new_values::{Collected, NewValues};
 use super::predict::patterns::{Pattern, Patterns};
 use super::predict::rows::{Binding, Reading, RowReader, ValueNames};
-use super::score::warnings_json;
+use super::score_shown::warnings_json;
 use crate::args::{ScoreArgs, ScoreMethod, UnseenArg};
 use crate::load::{load_bound, load_model};
-use crate::maximise::free_sizes;
 use crate::output::{Failure, Output, number};
 use crate::progress::control;
 use crate::text::{plural, show_error, show_estimate, show_short};
@@ -21,6 +20,7 @@ use polyurn::graph::{NodeIndex, TableIndex, local_nodes};
 use polyurn::io::{ReadOptions, read_rows};
 use polyurn::predict::{Draw, Predictor, Workspace};
 use polyurn::prior::Prior;
+use polyurn::score::free_sizes;
 use polyurn::{VERSION, Warning};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -72,7 +72,7 @@ fn fit(args: &ScoreArgs, output: &Output) -> Result<(FitFile, Vec<Warning>), Fai
     } else {
         args.sweeps.refuse("smc")?;
         let crew = Crew { isa: args.particles.isa(), threads: output.n_threads, max_memory: args.limits.max_memory };
-        let wish = args.particles.wish(&problem, args.limits.time_limit)?;
+        let wish = args.particles.wish_for(&problem, args.limits.time_limit)?;
         let Settled { smc, warning, .. } = wish.settle(&problem, crew, output.seed(), &mut control)?;
         warnings.extend(warning);
         let posterior = smc.posterior(&problem, output.seed(), &mut control)?;
@@ -360,7 +360,7 @@ fn ln_probabilities(
 ) -> Vec<f64> {
     let size = block.n_rows().div_ceil(4 * n_threads).max(256);
     let starts: Vec<usize> = (0..block.n_rows()).step_by(size).collect();
-    let parts = crate::parallel::map(&starts, n_threads, |&start| {
+    let parts = polyurn::parallel::map(&starts, n_threads, |&start| {
         let mut work = Workspace::default();
         let rows = start..(start + size).min(block.n_rows());
         rows.map(|row| {

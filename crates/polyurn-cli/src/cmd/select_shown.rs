@@ -3,10 +3,10 @@
 use super::score_shown::{Shown as ShownScore, warnings_json};
 use super::select::left_out;
 use crate::args::ContestArgs;
+use crate::described::{command_line, nodes_json};
 use crate::output::{Failure, Output, number};
 use crate::text::{columns, plural, show_error, show_estimate, show_short, show_tokens, tokens_json};
 use polyurn::Warning;
-use polyurn::graph::Model;
 use polyurn::select::{Candidate, Field, Ranked, Ranking, Scored};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -92,10 +92,10 @@ impl<'a> Shown<'a> {
         self.found[ranked.candidate].as_ref().expect("what is ranked was scored")
     }
 
-    /// `class = 2`, or the model itself.
+    /// `class = 2`, or the model itself in quotes.
     fn name(&self, candidate: &Candidate) -> String {
         if candidate.sizes.is_empty() || self.has_several_entries() {
-            return candidate.model.clone();
+            return format!("`{}`", candidate.model);
         }
         let sizes: Vec<String> = candidate.sizes.iter().map(|(node, size)| format!("{node} = {size}")).collect();
         sizes.join(", ")
@@ -213,7 +213,7 @@ impl<'a> Shown<'a> {
             "movement": self.movement(),
             "seed": output.seed(),
             "seconds": self.seconds,
-            "command_line": std::env::args().collect::<Vec<_>>(),
+            "command_line": command_line(),
             "warnings": warnings_json(&self.warnings),
             "version": polyurn::VERSION,
         })
@@ -345,7 +345,11 @@ impl<'a> Shown<'a> {
             let score = &scored.score;
             let error = if score.is_exact() { None } else { score.std_error };
             let mut row = self.keys(ranked);
-            row.extend([show_estimate(score.log_marginal, error), show_error(error)]);
+            let shown = match error {
+                None => format!("{:.4}", score.log_marginal),
+                error => show_estimate(score.log_marginal, error),
+            };
+            row.extend([shown, show_error(error)]);
             row.extend(has_bounds.then(|| scored.bound.map_or(String::new(), |bound| format!("{bound:.2}"))));
             let (factor, factor_error) = ranked.log_bayes_factor;
             let is_best = ranked.candidate == self.ranking.ranked[0].candidate;
@@ -396,15 +400,6 @@ impl<'a> Shown<'a> {
 fn sizes_json(candidate: &Candidate) -> Value {
     let sizes = candidate.sizes.iter().map(|(node, size)| (node.clone(), json!(size)));
     Value::Object(sizes.collect::<Map<_, _>>())
-}
-
-/// The nodes of a model, with what is needed to draw it.
-pub fn nodes_json(model: &Model, is_seen: &[bool]) -> Value {
-    let nodes = model.nodes().iter().zip(is_seen).map(|(node, &seen)| {
-        let parents: Vec<&str> = node.parents.iter().map(|&parent| model.node(parent).name.as_str()).collect();
-        json!({ "name": node.name, "size": node.size, "seen": seen, "parents": parents })
-    });
-    nodes.collect()
 }
 
 /// Whether a warning is about the data or the prior, and so the same for all models.

@@ -203,7 +203,7 @@ impl Run<'_> {
             let n_chunks = (4 * self.n_threads).min(block.n_rows().div_ceil(256)).max(1);
             let size = block.n_rows().div_ceil(n_chunks).max(1);
             let starts: Vec<usize> = (0..block.n_rows()).step_by(size).collect();
-            let texts = crate::parallel::map(&starts, self.n_threads, |&start| {
+            let texts = polyurn::parallel::map(&starts, self.n_threads, |&start| {
                 let end = (start + size).min(block.n_rows());
                 shown.lines(block, start..end, &patterns, new_values, &drawn)
             });

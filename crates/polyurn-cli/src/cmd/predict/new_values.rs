@@ -80,7 +80,7 @@ impl NewValues {
     pub fn infer(&mut self, predictor: &Predictor<'_>, collected: &Collected, n_threads: usize) {
         let mut keys: Vec<(usize, u32)> = collected.records.keys().copied().collect();
         keys.sort_unstable();
-        let rows = crate::parallel::map(&keys, n_threads, |key| {
+        let rows = polyurn::parallel::map(&keys, n_threads, |key| {
             let records: Vec<(&Question, &[u32], f64)> =
                 collected.records[key].iter().map(|record| (&*record.0, &record.1[..], record.2)).collect();
             predictor.new_rows(predictor.open_roots()[key.0], &records)

@@ -1,0 +1,130 @@
+//! Every command in the README and in the guide does what is printed below it.
+//!
+//! In such a file, a comment `<!-- file NAME -->` before a fenced block says that the block is that file. A block of kind `sh`
+//! holds commands; when the next thing after it is a block of kind `text`, that is what the last command prints, but for
+//! times and the widths of columns. A line `..` stands for any number of lines.
+
+use crate::support::Folder;
+use std::path::{Path, PathBuf};
+
+/// A fenced block.
+struct Block {
+    kind: String,
+    /// The last line of text before it.
+    above: String,
+    text: String,
+}
+
+fn blocks(document: &str) -> Vec<Block> {
+    let (mut blocks, mut open, mut above) = (Vec::new(), None::<Block>, String::new());
+    for line in document.lines() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(_), Some(block)) => {
+                blocks.push(block);
+                above.clear();
+            }
+            (Some(kind), None) => {
+                open = Some(Block { kind: kind.to_owned(), above: std::mem::take(&mut above), text: String::new() });
+            }
+            (None, Some(mut block)) => {
+                block.text += &format!("{line}\n");
+                open = Some(block);
+            }
+            (None, None) if !line.trim().is_empty() => above = line.trim().to_owned(),
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// Lines with single blanks, without times.
+fn essence(text: &str) -> Vec<String> {
+    let is_number = |word: &str| word.parse::<f64>().is_ok();
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_time = |ix: usize| is_number(words[ix]) && matches!(words.get(ix + 1), Some(&("s" | "s.")));
+        let shown = (0..words.len()).map(|ix| if is_time(ix) { "_" } else { words[ix] });
+        shown.collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(line).filter(|line| !line.is_empty()).collect()
+}
+
+/// Whether `got` is `want`, in which `..` stands for any lines.
+fn is_like(got: &[String], want: &[String]) -> bool {
+    match want.split_first() {
+        None => got.is_empty(),
+        Some((first, rest)) if first == ".." => (0..=got.len()).any(|skipped| is_like(&got[skipped..], rest)),
+        Some((first, rest)) => got.split_first().is_some_and(|(head, tail)| head == first && is_like(tail, rest)),
+    }
+}
+
+/// Runs the commands of a document, and gives how many it had.
+fn check(path: &Path) -> usize {
+    let document = std::fs::read_to_string(path).unwrap();
+    let folder = Folder::new();
+    let (mut printed, mut n_commands) = (None, 0);
+    for block in blocks(&document) {
+        let file = block.above.strip_prefix("<!-- file ").and_then(|rest| rest.strip_suffix(" -->"));
+        let follows = block.above.is_empty();
+        match (block.kind.as_str(), file) {
+            (_, Some(name)) => drop(folder.write(name, &block.text)),
+            ("sh", None) => {
+                for line in block.text.lines().filter(|line| line.starts_with("polyurn ")) {
+                    printed = Some(run(&folder, line, path));
+                    n_commands += 1;
+                }
+                continue;
+            }
+            ("text", None) if follows => {
+                if let Some(printed) = printed.take() {
+                    let (got, want) = (essence(&printed), essence(&block.text));
+                    assert!(is_like(&got, &want), "{}: printed\n{printed}\nbut has\n{}", path.display(), block.text);
+                }
+            }
+            _ => {}
+        }
+        printed = None;
+    }
+    n_commands
+}
+
+fn run(folder: &Folder, line: &str, path: &Path) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_polyurn")).parent().unwrap().to_owned();
+    let found = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::env::join_paths(std::iter::once(program).chain(std::env::split_paths(&found))).unwrap();
+    let output = std::process::Command::new("sh")
+        .args(["-c", line])
+        .current_dir(folder.path())
+        .env("PATH", paths)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: `{line}` failed: {stderr}", path.display());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn the_readme_shows_what_is_printed() {
+    assert!(check(&root().join("README.md")) >= 3);
+}
+
+#[test]
+fn the_guide_shows_what_is_printed() {
+    let mut pages: Vec<PathBuf> =
+        std::fs::read_dir(root().join("docs/guide")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pages.sort();
+    let n_commands: usize = pages.iter().map(|page| check(page)).sum();
+    assert!(n_commands >= 5, "{n_commands} commands in the guide");
+}
+
+#[test]
+fn a_document_that_is_wrong_is_found_out() {
+    let lines = |text: &str| essence(text);
+    assert!(is_like(&lines("a  b 1.5 s\nc\nd"), &lines("a b 0.2 s\n..\nd")));
+    assert!(!is_like(&lines("a b 1.5"), &lines("a b 0.2")));
+    assert!(!is_like(&lines("a\nb"), &lines("a")));
+}
