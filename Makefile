@@ -13,7 +13,7 @@ test-rust:
 
 # Reports in a headless Chromium; pictures of the pages are left in target/screenshots.
 test-browser:
-	CARGO=$(CARGO) tests/browser/run
+	CARGO="$(CARGO)" tests/browser/run
 
 # Long statistical suites: everything, also the tests marked as ignored, with optimisation.
 test-long:

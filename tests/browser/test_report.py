@@ -164,13 +164,13 @@ def check_drawn(browser, page, width):
 def check_hover(browser, page):
     for plot in visible_plots(browser)[:3]:
         marks = plot.find_elements(By.CSS_SELECTOR, ".mark")
-        known = [browser.execute_script("return arguments[0].dataset.tip", mark) for mark in marks]
+        known = browser.execute_script("return arguments[0].map((mark) => mark.dataset.tip)", marks)
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", marks[0])
         tip = browser.find_element(By.CSS_SELECTOR, ".tip")
         # Scrolling, which hides what was told, may take a moment to end.
         for _ in range(20):
             time.sleep(0.05)
-            ActionChains(browser).move_to_element_with_offset(marks[0], 1, 0).move_to_element(marks[0]).perform()
+            ActionChains(browser, duration=20).move_to_element_with_offset(marks[0], 1, 0).move_to_element(marks[0]).perform()
             if tip.is_displayed():
                 break
         assert tip.is_displayed() and tip.text, f"{page}: hover tells nothing"
@@ -183,25 +183,25 @@ def check_zoom(browser, page):
     whole = box()
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
     time.sleep(0.05)
-    ActionChains(browser).scroll_from_origin(ScrollOrigin.from_element(plot), 0, -200).perform()
+    ActionChains(browser, duration=20).scroll_from_origin(ScrollOrigin.from_element(plot), 0, -200).perform()
     assert box() == whole, f"{page}: the wheel must scroll the page until the plot is clicked"
     # The page may still be scrolling.
     for _ in range(20):
         time.sleep(0.1)
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].focus()", plot)
-        ActionChains(browser).scroll_from_origin(ScrollOrigin.from_element(plot), 0, -400).perform()
+        ActionChains(browser, duration=20).scroll_from_origin(ScrollOrigin.from_element(plot), 0, -400).perform()
         if box() != whole:
             break
     zoomed = box()
     assert zoomed != whole, f"{page}: the wheel does not zoom"
-    ActionChains(browser).click_and_hold(plot).move_by_offset(30, 10).release().perform()
+    ActionChains(browser, duration=20).click_and_hold(plot).move_by_offset(30, 10).release().perform()
     assert box() != zoomed, f"{page}: dragging does not move the plot"
-    ActionChains(browser).double_click(plot).perform()
+    ActionChains(browser, duration=20).double_click(plot).perform()
     assert box() == whole, f"{page}: double click does not reset"
     browser.execute_script("arguments[0].focus()", plot)
-    ActionChains(browser).send_keys("+").perform()
+    ActionChains(browser, duration=20).send_keys("+").perform()
     assert box() != whole, f"{page}: the + key does not zoom"
-    ActionChains(browser).send_keys("0").send_keys(Keys.ARROW_RIGHT).perform()
+    ActionChains(browser, duration=20).send_keys("0").send_keys(Keys.ARROW_RIGHT).perform()
     assert box() == whole, f"{page}: the 0 key does not reset"
     assert browser.find_element(By.CSS_SELECTOR, ".tip").is_displayed(), f"{page}: arrow keys tell nothing"
 
