@@ -50,9 +50,9 @@ bench-trials:
 	$(CARGO) run --release -p polyurn-bench --bin smc_trials
 
 # How often the evidence finds the true rank, and agrees with fifty times the work: about an hour on two idle cores.
-# Goes on where it stopped; remove the file when the engine has changed.
+# Goes on where it stopped, and keeps what the longer runs found; remove the file when the engine has changed.
 bench-ranks:
-	$(CARGO) run --release -p polyurn-bench --bin smc_ranks -- 120 50 target/smc-ranks.csv
+	$(CARGO) run --release -p polyurn-bench --bin smc_ranks -- 120 50 bench/ranks-longer.csv
 
 # Variational Bayes and EM against the tools people use now, installed from PyPI.
 bench-sweeps: $(VENV)/peers

@@ -18,9 +18,8 @@ use std::time::Instant;
 
 /// Multiples of `a` at which models are ranked too, unless asked otherwise.
 const FACTORS: [f64; 4] = [0.25, 0.5, 2.0, 4.0];
-/// Seconds of first scores, over all models, up to which that is done without being asked: a forecast, so that nothing
-/// depends on the clock.
-const CHEAP_SECONDS: f64 = 1.0;
+/// Tokens, counted once for each model without an exact score, up to which that is done without being asked.
+const CHEAP_TOKENS: u64 = 20_000;
 /// Rounds of more work for models that cannot be told apart.
 const ROUNDS: u32 = 2;
 /// The same for other values of `a`, where the aim is to see what moves.
@@ -164,7 +163,8 @@ impl Job<'_> {
 
     /// Whether scoring all of it a few times more is a matter of seconds.
     fn is_cheap(&self, here: &AtSize) -> bool {
-        here.found.iter().flatten().map(|found| found.first_foreseen).sum::<f64>() <= CHEAP_SECONDS
+        let costly = here.found.iter().flatten().map(|found| &found.score).filter(|score| !score.is_exact());
+        costly.map(|score| score.tokens).fold(0u64, u64::saturating_add) <= CHEAP_TOKENS
     }
 }
 

@@ -168,7 +168,6 @@ impl Scoring {
             hits: None,
             climbs: None,
             maximised: Vec::new(),
-            foreseen_seconds: 0.0,
             seconds: 0.0,
             tokens: counts.n_tokens,
             unit: counts.unit,
@@ -179,10 +178,7 @@ impl Scoring {
         let mut parts_as_given = None;
         let mut found_prior = None;
         let sequence = match engine {
-            Engine::Exact(prepared) => {
-                score.foreseen_seconds = prepared.cost().seconds;
-                Some(prepared.ln_p_sequence(control)?.ln_p_sequence)
-            }
+            Engine::Exact(prepared) => Some(prepared.ln_p_sequence(control)?.ln_p_sequence),
             Engine::ExactTotals(exact) => {
                 let list = totals(&problem, &exact, range, control)?;
                 score.log_marginal = log_sum_exp(&list.iter().map(|entry| entry.log_joint).collect::<Vec<_>>());
@@ -193,7 +189,6 @@ impl Scoring {
                 score.method = method;
                 score.warnings.extend(warning);
                 score.kernel = smc.isa.name();
-                score.foreseen_seconds = smc.foreseen_seconds(&problem)?;
                 if is_known {
                     let estimate = smc.ln_p_sequence(&problem, means.seed, control)?;
                     let sequence = Double::from(estimate.ln_p_sequence);

@@ -41,8 +41,6 @@ pub struct Score {
     pub climbs: Option<(Climbs, f64)>,
     /// Sizes of the prior that were set where the bound is largest.
     pub maximised: Vec<Maximised>,
-    /// What exact answers and particles were foreseen to take, which does not depend on the clock.
-    pub foreseen_seconds: f64,
     /// Time that it took.
     pub seconds: f64,
     /// Tokens, in units of `unit`.

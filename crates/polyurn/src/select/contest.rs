@@ -46,8 +46,6 @@ pub struct Scored {
     pub score: Score,
     /// The bound of variational Bayes, on the scale of the evidence.
     pub bound: Option<f64>,
-    /// Rough seconds that its first score was foreseen to take.
-    pub first_foreseen: f64,
     /// Time for all that was done for it.
     pub seconds: f64,
     /// How often it was scored.
@@ -55,7 +53,7 @@ pub struct Scored {
 }
 
 /// Sweeps for a bound that stands beside the evidence.
-const BOUND: Climb = Climb { restarts: 10, max_iter: 200, tol: 1e-6, isa: Isa::SCALAR, threads: 1 };
+const BOUND: Climb = Climb { restarts: 8, max_iter: 100, tol: 1e-5, isa: Isa::SCALAR, threads: 1 };
 /// A model whose bound is so many nats below the best bound is left at that. Bounds are below the evidence by tens of nats at
 /// most where models are close, and by more for larger models. Climbs may end far below the best bound, so the next sizes on
 /// either side are scored too.
@@ -73,9 +71,9 @@ const QUICK_PATIENCE: f64 = 0.5;
 const CAREFUL_SECONDS: f64 = 0.2;
 /// Patience for an exact answer where it is worth more.
 const PATIENCE: f64 = 3.0;
-/// A candidate so many nats below the best after the quick score is out of it. Quick scores are too low by a few nats where
-/// there are many components; a candidate within reach is scored again.
-const OUT_OF_REACH: f64 = 15.0;
+/// A candidate so many nats below the best is out of it, whatever its error says. Quick scores are too low where there are
+/// many tokens and components, but the bound that stands beside them counts as well.
+pub(super) const OUT_OF_REACH: f64 = 25.0;
 /// Two evidences differ if their distance exceeds so many standard errors.
 pub(super) const ERRORS: f64 = 3.0;
 /// An error below this does not matter to anybody.
@@ -205,9 +203,9 @@ fn within_reach(found: &[Option<Scored>], is_after_quick: bool) -> Vec<usize> {
         let apart = height(top) - height(other);
         let joint = error(&top.score).hypot(error(&other.score));
         if is_after_quick {
-            apart <= OUT_OF_REACH.max(ERRORS * joint)
+            apart <= OUT_OF_REACH
         } else {
-            joint > SMALL_ERROR && apart <= ERRORS * joint
+            joint > SMALL_ERROR && apart <= (ERRORS * joint).min(OUT_OF_REACH)
         }
     };
     let mut all: Vec<usize> =
@@ -248,20 +246,11 @@ impl Runner<'_> {
             let settings = (self.prior)(candidate);
             let score = scoring.score(&binding, &settings, means, control)?;
             let is_seen = binding.counts.seen_anywhere();
-            Ok(Scored {
-                seconds: score.seconds,
-                first_foreseen: score.foreseen_seconds,
-                model: binding.model,
-                is_seen,
-                score,
-                bound: None,
-                n_rounds: round,
-            })
+            Ok(Scored { seconds: score.seconds, model: binding.model, is_seen, score, bound: None, n_rounds: round })
         })?;
         for (&ix, new) in who.iter().zip(scored) {
             let Some(mut new) = new else { continue };
             if let Some(before) = &found[ix] {
-                new.first_foreseen = before.first_foreseen;
                 new.seconds += before.seconds;
             }
             found[ix] = Some(new);

@@ -1,6 +1,6 @@
 //! From evidences to probabilities of models, with their errors, and to a sentence.
 
-use super::contest::{ERRORS, Scored};
+use super::contest::{ERRORS, OUT_OF_REACH, Scored};
 use crate::error::{Error, Result};
 use crate::math::log_sum_exp;
 
@@ -85,7 +85,7 @@ impl Verdict {
         let is_within_errors = |other: &&Ranked| {
             let (apart, error) = other.log_bayes_factor;
             let odds = apart + (other.prior / best.prior).ln();
-            error > 0.0 && odds >= -ERRORS * error
+            error > 0.0 && odds >= -(ERRORS * error).min(OUT_OF_REACH)
         };
         let is_level = |other: &Ranked| other.posterior.0 * LEVEL_ODDS >= best.posterior.0;
         let is_settled = !ranked[1..].iter().any(|other| is_within_errors(&other));
