@@ -40,12 +40,12 @@ def polyurn(program, *args):
 
 def make_reports(program, folder):
     """One page of every kind, and one with hostile labels."""
-    data, fit = folder / "lda.csv", folder / "fit.json"
+    data, fit = folder / "lda.csv", folder / "fit.polyurn"
     prior = ["--a", 30, "--seed", 1]
     polyurn(program, "simulate", "--model", "doc[12] -> topic[3] -> word[40]", "--tokens", 600, "--seen", "doc,word",
             "-o", data, *prior)
     polyurn(program, "fit", "--model", "doc -> topic[3] -> word", "--data", data, "--method", "smc", "--particles", 64,
-            "--json", "-o", fit, *prior)
+            "-o", fit, *prior)
     hostile = json.loads((FIXTURES / "compare.json").read_text())
     hostile["verdict"] = hostile["data"]["file"] = HOSTILE
     hostile["command_line"].append(HOSTILE)

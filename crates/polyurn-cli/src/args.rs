@@ -665,7 +665,7 @@ pub struct DemoArgs {
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// What select, compare or fit printed with --json; `-` for standard input.
+    /// A fit file, or what select, compare or fit printed with --json; `-` for standard input.
     #[arg(value_name = "RESULT")]
     pub result: PathBuf,
     /// Also write every plot as an SVG file into this folder.

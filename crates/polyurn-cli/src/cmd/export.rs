@@ -43,6 +43,29 @@ fn json_text(value: &Value) -> Vec<u8> {
     format!("{value:#}\n").into_bytes()
 }
 
+/// What `fit --json` printed when the file was written, as far as it is kept.
+pub fn result_of(fit: &FitFile) -> Value {
+    let description = all(fit);
+    let mut object = fit.result.clone();
+    object["command"] = json!("fit");
+    for field in ["model", "nodes", "command_line", "tables"] {
+        object[field] = description[field].clone();
+    }
+    let columns = fit.model.nodes().iter().zip(&fit.is_seen).filter(|(_, seen)| **seen).map(|(node, _)| &node.name);
+    object["data"] = json!({
+        "file": description["data"]["source"],
+        "tokens": object["tokens"],
+        "records": object["records"],
+        "columns": columns.collect::<Vec<_>>(),
+    });
+    if fit.prior.is_given {
+        object["a"] = json!(fit.prior.a);
+        object["shape"] = json!(fit.prior.shape);
+        object["b"] = json!(fit.prior.rate);
+    }
+    object
+}
+
 /// What the file says, with its tables.
 fn all(fit: &FitFile) -> Value {
     let mut object = fit.description();

@@ -4,10 +4,14 @@ use crate::args::ReportArgs;
 use crate::output::{Failure, Output, check_writable, write_atomically};
 use crate::text::plural;
 use polyurn::Error;
+use polyurn::fit_file::FitFile;
 use polyurn::report::Report;
 use serde_json::{Map, Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// How fit files begin, as all archives of their kind do.
+const FIT_FILE: &[u8] = b"PK";
 
 /// Reads a result and writes its report.
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
@@ -39,6 +43,10 @@ fn read(path: &Path) -> Result<Report, Failure> {
         std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
     };
     found.map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+    if bytes.starts_with(FIT_FILE) {
+        let fit = FitFile::from_bytes(&bytes, &shown)?;
+        return Ok(Report::from_json(&super::export::result_of(&fit))?);
+    }
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
         Failure::Usage(format!("{shown}: not JSON: {error}; give what select, compare or fit printed with --json"))
     })?;

@@ -10,13 +10,15 @@ fn every_command_takes_the_shared_flags() {
     folder.write("toy.csv", TOY);
     folder.write("result.json", include_str!("../fixtures/compare.json"));
     let model = ["--model", "i -> k[2] -> j", "--data", "toy.csv"];
-    let commands: [Vec<&str>; 7] = [
+    let commands: [Vec<&str>; 9] = [
         [&["score"], &model[..]].concat(),
         [&["enumerate"], &model[..]].concat(),
         vec!["simulate", "--model", "x[3]", "--tokens", "5"],
         vec!["check", "toy.csv"],
         [&["info"], &model[..]].concat(),
         vec!["demo"],
+        [&["select"], &model[..]].concat(),
+        [&["compare"], &model[..]].concat(),
         vec!["report", "result.json"],
     ];
     for command in commands {
@@ -29,7 +31,7 @@ fn every_command_takes_the_shared_flags() {
         assert_eq!(json["seed"], 5, "{command:?}");
         std::fs::remove_file(folder.path().join("out.json")).unwrap();
     }
-    assert_eq!(folder.names(), ["toy.csv"]);
+    assert_eq!(folder.names(), ["result.json", "toy.csv"]);
     // `fit -o` writes the fit there, and prints its result all the same.
     let fit =
         [&["fit", "--method", "vb"], &model[..], &["--json", "--seed", "5", "--threads", "1", "--quiet"]].concat();

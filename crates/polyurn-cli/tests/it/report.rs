@@ -14,24 +14,14 @@ fn every_kind_of_result_becomes_a_page() {
     folder.write("toy.csv", TOY);
     folder.write("select.json", SELECT);
     folder.write("compare.json", COMPARE);
-    folder.ok(&[
-        "fit",
-        "--model",
-        "i -> k[2] -> j",
-        "--data",
-        "toy.csv",
-        "--method",
-        "vb",
-        "--seed",
-        "1",
-        "--json",
-        "-o",
-        "fit.json",
-    ]);
+    let fit = ["fit", "--model", "i -> k[2] -> j", "--data", "toy.csv", "--method", "vb", "--seed", "1"];
+    let printed = folder.ok(&[&fit[..], &["--json", "-o", "fit.polyurn"]].concat());
+    folder.write("fit.json", printed);
     for (result, words) in [
         ("select.json", ["which size?", "2 classes: 3.0 times", "polyurn select --model"]),
         ("compare.json", ["which structure?", "The data favour two kinds", "Not told apart"]),
         ("fit.json", ["the tables of a model", "lower bound (ELBO)", "polyurn fit --model"]),
+        ("fit.polyurn", ["the tables of a model", "lower bound (ELBO)", "polyurn fit --model"]),
     ] {
         let page = folder.ok(&["report", result]).replace("<span class=\"flag\">", "").replace("</span>", "");
         for word in words {
