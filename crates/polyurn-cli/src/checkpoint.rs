@@ -1,22 +1,31 @@
 //! Checkpoint files: a magic word, a checksum, the state. Written beside and renamed.
 
+use crate::lock::Lock;
 use crate::output::{Failure, check_writable, write_atomically};
 use polyurn::{Error, Result};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"POLYURN1";
 
-/// A file that holds the state of an unfinished run.
-#[derive(Debug, Clone)]
+/// A file that holds the state of an unfinished run. While it is open, no other process can open it.
+#[derive(Debug)]
 pub struct CheckpointFile {
     path: PathBuf,
+    _lock: Lock,
 }
 
 impl CheckpointFile {
-    /// Checks that the file can be written.
+    /// Checks that the file can be written, and that no other run is using it.
     pub fn open(path: &Path) -> std::result::Result<Self, Failure> {
         check_writable(path, &[])?;
-        Ok(CheckpointFile { path: path.to_owned() })
+        let shown = path.display();
+        match Lock::beside(path) {
+            Ok(Some(lock)) => Ok(CheckpointFile { path: path.to_owned(), _lock: lock }),
+            Ok(None) => Err(Failure::Usage(format!(
+                "{shown}: another run is using this checkpoint; wait until it is done, or give another file"
+            ))),
+            Err(error) => Err(Failure::Usage(format!("{shown}: cannot be locked: {error}; give a file elsewhere"))),
+        }
     }
 
     /// Its path.
@@ -74,6 +83,7 @@ mod tests {
         file.save(b"some state").unwrap();
         assert_eq!(file.load().unwrap().unwrap(), b"some state");
         let good = std::fs::read(&path).unwrap();
+        assert!(matches!(CheckpointFile::open(&path), Err(Failure::Usage(message)) if message.contains("another run")));
         for ix in 0..good.len() {
             let mut bad = good.clone();
             bad[ix] ^= 1;

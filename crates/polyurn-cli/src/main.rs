@@ -7,6 +7,7 @@ mod decomposition;
 mod described;
 mod grid;
 mod load;
+mod lock;
 mod maximise;
 mod output;
 mod particles;

@@ -129,3 +129,22 @@ fn a_document_that_is_wrong_is_found_out() {
     assert!(!is_like(&lines("a b 1.5"), &lines("a b 0.2")));
     assert!(!is_like(&lines("a\nb"), &lines("a")));
 }
+
+#[test]
+fn every_command_has_a_page_with_its_help() {
+    let folder = Folder::new();
+    let list = folder.ok(&["--help"]);
+    let commands: Vec<&str> = list
+        .lines()
+        .skip_while(|line| !line.starts_with("Commands:"))
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?.split(' ').next())
+        .collect();
+    assert!(commands.len() >= 10, "{commands:?}");
+    for command in commands {
+        let page = std::fs::read_to_string(root().join(format!("docs/commands/{command}.md"))).unwrap_or_default();
+        let help = folder.ok(&[command, "--help"]);
+        assert_eq!(page, format!("# `polyurn {command}`\n\n```text\n{help}```\n"), "run scripts/command-pages");
+    }
+}

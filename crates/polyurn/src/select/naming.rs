@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(chosen("i -> r[1..8] -> j", &[("r", 3)]), "i -> r[3]; r -> j");
         assert_eq!(chosen("a[2,4] -> i j; i ~ j; k", &[("a", 4)]), "a[4] -> i j; k; i ~ j");
         assert_eq!(chosen("r[2]  ->   i j k", &[]), "r[2] -> i j k");
-        assert_eq!(chosen("k i; r[1..3] -> i; r -> j; k", &[("r", 2)]), "k i r j; r[2] -> i j; k");
+        assert_eq!(chosen("k i; r[1..3] -> i; r -> j; k", &[("r", 2)]), "k i r j; k; r[2] -> i j");
         assert_eq!(chosen("\"a b\"[1..3] -> i j k", &[("a b", 2)]), "\"a b\"[2] -> i j k");
     }
 
