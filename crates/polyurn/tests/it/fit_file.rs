@@ -188,7 +188,7 @@ fn entries_of_any_bytes_do_no_harm() {
 
 #[test]
 fn files_of_version_1_stay_readable() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-1.polyurn");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/version-1.polyurn");
     let fit = FitFile::read(path.as_ref()).unwrap();
     assert_eq!(fit.model.to_text(), "doc[2]; topic[2]; word[3]; doc -> topic; topic -> word");
     assert_eq!((fit.method.as_str(), fit.seed, fit.data.n_tokens), ("smc", 5, 9.0));
