@@ -100,5 +100,5 @@ pub fn sum_of_x_ln_x(data: &Dataset) -> Result<f64> {
 
 fn counts(data: &Dataset) -> Result<Vec<f64>> {
     let binding = bind(&ModelSource::parse("complete")?, data, BindOptions::default())?;
-    Ok(binding.counts.blocks.iter().flat_map(|block| &block.counts).map(|&count| count as f64).collect())
+    Ok(binding.counts.blocks.iter().flat_map(|block| block.counts.iter()).map(|count| count as f64).collect())
 }

@@ -97,7 +97,7 @@ fn write_tokens(data: &Dataset, sizes: &[u32], file: &mut impl Write) {
     for block in &binding.counts.blocks {
         for record in 0..block.n_records() {
             let values: Vec<u32> = block.values.iter().map(|column| column[record]).collect();
-            (0..block.counts[record]).for_each(|_| text += &(line(&values) + "\n"));
+            (0..block.counts.at(record)).for_each(|_| text += &(line(&values) + "\n"));
         }
     }
     file.write_all(text.as_bytes()).expect("a temporary file can be written");

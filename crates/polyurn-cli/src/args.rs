@@ -252,6 +252,9 @@ pub struct FitSweepArgs {
     /// With em: set factors one after another, each after an expectation of its own, or all together [default: cycle].
     #[arg(long, value_name = "cycle|together", help_heading = "Sweeps")]
     pub update: Option<UpdateArg>,
+    /// With em: random draws that are tried for each start, with twenty sweeps each; the best one goes on [default: 8].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), help_heading = "Sweeps", conflicts_with = "init")]
+    pub trials: Option<u64>,
 }
 
 /// `--mode`.

@@ -269,7 +269,7 @@ fn expected(problem: &Problem<'_>, decomposition: &Decomposition<'_, '_>) -> Res
                 (name(problem, node).to_owned(), label(problem, node, column[record]))
             });
             let seen: Vec<(String, String)> = seen.collect();
-            let (count, unit) = (block.counts[record], problem.counts.unit);
+            let (count, unit) = (block.counts.at(record), problem.counts.unit);
             let x = unit.tokens(count);
             // The signed root of the record's part of the deviance.
             let part = (2.0 * (x * (x / m).ln() - (x - m))).max(0.0).sqrt();

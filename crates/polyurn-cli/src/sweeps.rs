@@ -70,7 +70,7 @@ impl FitSweepArgs {
         let init = self.init.is_some().then_some("--init");
         refuse(self.sweeps.given().chain(init), engine)?;
         self.refuse_mode(engine)?;
-        self.refuse_update(engine)
+        self.refuse_of_em(engine)
     }
 
     /// Refuses `--mode`, for engines that take none.
@@ -78,9 +78,10 @@ impl FitSweepArgs {
         refuse(self.mode.is_some().then_some("--mode").into_iter(), engine)
     }
 
-    /// Refuses `--update`, for all but em.
-    pub fn refuse_update(&self, engine: &str) -> Result<()> {
-        refuse(self.update.is_some().then_some("--update").into_iter(), engine)
+    /// Refuses what only em has a use for.
+    pub fn refuse_of_em(&self, engine: &str) -> Result<()> {
+        let update = self.update.is_some().then_some("--update");
+        refuse(update.into_iter().chain(self.trials.is_some().then_some("--trials")), engine)
     }
 
     /// The tables to start from.

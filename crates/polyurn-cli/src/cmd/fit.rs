@@ -166,7 +166,7 @@ fn by_vb(
 ) -> Result<Found, Failure> {
     args.particles.check("vb", &["--kernel"])?;
     args.sweeps.refuse_mode("vb")?;
-    args.sweeps.refuse_update("vb")?;
+    args.sweeps.refuse_of_em("vb")?;
     refuse_hidden(args, "vb")?;
     let vb = Vb {
         climb: args.sweeps.sweeps.climb(&args.particles, output.n_threads),
@@ -211,6 +211,7 @@ fn by_em(
     refuse_hidden(args, "em")?;
     let em = Em {
         climb: args.sweeps.sweeps.climb(&args.particles, output.n_threads),
+        trials: args.sweeps.trials.unwrap_or(Em::default().trials),
         mode: args.sweeps.mode(has_prior)?,
         turns: args.sweeps.turns(),
         start: args.sweeps.start()?,
@@ -242,7 +243,7 @@ fn by_allocation(
     let method = if args.method == FitMethod::DualEm { "dual-em" } else { "icm" };
     args.particles.check(method, &["--kernel"])?;
     args.sweeps.sweeps.refuse_maximise(method)?;
-    args.sweeps.refuse_update(method)?;
+    args.sweeps.refuse_of_em(method)?;
     refuse_hidden(args, method)?;
     let given = if args.method == FitMethod::DualEm {
         args.sweeps.refuse_mode(method)?;

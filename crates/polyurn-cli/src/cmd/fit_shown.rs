@@ -133,7 +133,7 @@ impl Fit<'_, '_> {
                 .map(|(node, probabilities)| (self.problem.model.node(*node).name.clone(), json!(probabilities)));
             json!({
                 "record": self.record_json(record.block, record.record),
-                "count": self.problem.counts.blocks[record.block as usize].counts[record.record as usize],
+                "count": self.problem.counts.blocks[record.block as usize].counts.at(record.record as usize),
                 "hidden": nodes.collect::<Map<String, Value>>(),
             })
         };

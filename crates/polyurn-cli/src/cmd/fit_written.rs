@@ -148,6 +148,7 @@ fn settings(args: &FitArgs) -> Value {
         "init": sweeps.init,
         "mode": shown(sweeps.mode.map(|mode| format!("{mode:?}").to_lowercase())),
         "update": shown(sweeps.update.map(|update| format!("{update:?}").to_lowercase())),
+        "trials": sweeps.trials,
         "seen": stream.seen,
         "tokens": stream.tokens,
         "batch": stream.batch,

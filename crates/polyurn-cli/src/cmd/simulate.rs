@@ -127,7 +127,8 @@ fn from_table(args: &SimulateArgs, path: &Path, output: &Output) -> Result<Drawn
         .map(|(ix, column)| column.name.clone().unwrap_or_else(|| format!("i{}", ix + 1)))
         .collect();
     let n_tokens = args.tokens.unwrap_or(0);
-    let counts = resample(&dataset.counts, n_tokens, output.seed())?;
+    let held: Vec<u64> = dataset.counts.iter().collect();
+    let counts = resample(&held, n_tokens, output.seed())?;
     let label = |labels: &Labels, code: u32| (code != MISSING).then(|| labels.name(code).into_owned());
     let rows = counts
         .iter()

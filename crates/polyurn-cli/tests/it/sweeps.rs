@@ -126,6 +126,7 @@ fn misused_flags_are_refused_in_one_line() {
         (&["--method", "vb", "--prior", "none"], &["none", "em"]),
         (&["--method", "dual-em", "--mode", "density"], &["--mode", "dual-em"]),
         (&["--method", "icm", "--update", "cycle"], &["--update", "icm"]),
+        (&["--method", "vb", "--trials", "3"], &["--trials", "vb"]),
         (&["--method", "em", "--prior", "none", "--mode", "softmax"], &["--mode", "prior"]),
         (&["--method", "em", "--prior", "none", "--a", "2"], &["--a", "prior"]),
         (&["--method", "em", "--mode", "density"], &["below 1", "softmax"]),

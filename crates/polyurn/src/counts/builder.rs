@@ -4,6 +4,7 @@
 //! overflow are written once. It works on a stream: memory follows the distinct rows and labels, and a row that was
 //! seen before costs no allocation.
 
+use super::count_list::CountList;
 use super::dataset::{Column, Dataset, MISSING};
 use super::intern::{Interner, MAX_CODES, RowSet};
 use super::labels::Labels;
@@ -43,7 +44,7 @@ pub struct DatasetBuilder {
     pub(super) source: String,
     columns: Vec<ColumnBuilder>,
     rows: RowSet,
-    counts: Vec<u64>,
+    counts: CountList,
     unknown: RowSet,
     warnings: Vec<Warning>,
     /// The codes of the row at hand.
@@ -65,7 +66,7 @@ impl DatasetBuilder {
             source: source.into(),
             columns: Vec::new(),
             rows: RowSet::default(),
-            counts: Vec::new(),
+            counts: CountList::default(),
             unknown: RowSet::default(),
             warnings: Vec::new(),
             codes: Vec::new(),
@@ -203,7 +204,7 @@ impl DatasetBuilder {
             let factor = unit.per_token() / self.unit.per_token();
             // The total is the largest number.
             self.n_tokens = self.n_tokens.checked_mul(factor).ok_or_else(|| too_fine(self))?;
-            self.counts.iter_mut().for_each(|count| *count *= factor);
+            self.counts.multiply(factor);
             self.unit = unit;
         }
         let factor = self.unit.per_token() / unit.per_token();
@@ -253,7 +254,7 @@ impl DatasetBuilder {
         }
         if let Some(row) = self.rows.find_hashed(hash, &self.codes) {
             // No overflow: a count is never more than the total.
-            self.counts[row as usize] += n_tokens;
+            self.counts.add(row as usize, n_tokens);
             return Ok(false);
         }
         if !self.rows.insert(hash, &self.codes, line) {
@@ -269,7 +270,7 @@ impl DatasetBuilder {
             return Err(self.fault(line, Some(ix), message));
         }
         if let Some(row) = self.rows.find(&self.codes) {
-            let (count, earlier) = (self.counts[row as usize], self.rows.lines.at(row as usize));
+            let (count, earlier) = (self.counts.at(row as usize), self.rows.lines.at(row as usize));
             let count = RowCount::of(count, self.unit);
             return Err(self.fault(
                 line,
@@ -567,7 +568,7 @@ mod tests {
             Ok::<Dataset, Error>(builder.finish())
         };
         let dataset = fill(true).unwrap();
-        assert_eq!((dataset.counts, dataset.unit), (vec![400, 250, 35], Unit::new(2)));
+        assert_eq!((dataset.counts, dataset.unit), (CountList::from_iter([400, 250, 35]), Unit::new(2)));
         let message = fill(false).unwrap_err().to_string();
         assert!(message.contains("line 3") && message.contains("count 2.5 is not whole"), "{message}");
         let mut builder = DatasetBuilder::new("test");
@@ -591,7 +592,7 @@ mod tests {
             let found: BTreeMap<_, u64> = (0..dataset.n_rows())
                 .map(|row| {
                     let name = |ix: usize| dataset.columns[ix].labels.name(dataset.values[ix][row]).into_owned();
-                    ((name(0), name(1)), dataset.counts[row])
+                    ((name(0), name(1)), dataset.counts.at(row))
                 })
                 .collect();
             prop_assert_eq!(found, expected);

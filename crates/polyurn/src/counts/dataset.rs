@@ -1,5 +1,6 @@
 //! What a file held: columns with labels, distinct rows with counts, unknown cells. Not yet bound to a model.
 
+use super::count_list::CountList;
 use super::labels::Labels;
 use super::unit::Unit;
 use crate::warning::Warning;
@@ -28,7 +29,7 @@ pub struct Dataset {
     /// One vector per column: the code of each distinct row, [`MISSING`] where the value is missing.
     pub values: Vec<Vec<u32>>,
     /// The count of each distinct row. Rows whose count is zero are kept: they can declare labels.
-    pub counts: Vec<u64>,
+    pub counts: CountList,
     /// What they are counted in: tokens, unless fractions were allowed and there are some.
     pub unit: Unit,
     /// Cells whose count is `?`, a code for each column (none of them missing), each cell once, in file order.
@@ -47,6 +48,6 @@ impl Dataset {
 
     /// Number of tokens in all, or `None` when it does not fit 64 bits.
     pub fn n_tokens(&self) -> Option<u64> {
-        self.counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count))
+        self.counts.sum()
     }
 }

@@ -2,6 +2,7 @@
 //! pattern of seen nodes.
 
 mod builder;
+mod count_list;
 mod dataset;
 mod intern;
 mod labels;
@@ -11,6 +12,7 @@ mod row_sink;
 mod unit;
 
 pub use builder::{Cell, DatasetBuilder};
+pub use count_list::CountList;
 pub use dataset::{Column, Dataset, MISSING};
 pub(crate) use intern::Interner;
 pub use labels::Labels;

@@ -1,5 +1,6 @@
 //! Records bound to the nodes of a model, grouped by the pattern of seen nodes.
 
+use super::count_list::CountList;
 use super::dataset::MISSING;
 use super::intern::hash_of;
 use super::labels::Labels;
@@ -17,7 +18,7 @@ pub struct Block {
     /// One column per seen node.
     pub values: Vec<Vec<u32>>,
     /// How many tokens each record stands for, at least 1; with fractions, how many of [`Counts::unit`].
-    pub counts: Vec<u64>,
+    pub counts: CountList,
 }
 
 impl Block {
@@ -59,7 +60,7 @@ impl Counts {
     pub fn new(
         labels: Vec<Labels>,
         columns: &[Option<Vec<u32>>],
-        row_counts: &[u64],
+        row_counts: &CountList,
         unknown: Vec<Vec<u32>>,
     ) -> Result<Self> {
         assert_eq!(labels.len(), columns.len(), "one label list and one column for each node");
@@ -71,7 +72,7 @@ impl Counts {
             .filter_map(|(node, column)| column.as_ref().map(|column| (node as u32, column)))
             .collect();
         let (mut seen, mut values) = (Vec::new(), Vec::new());
-        for (row, &count) in row_counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
+        for (row, count) in row_counts.iter().enumerate().filter(|&(_, count)| count > 0) {
             seen.clear();
             values.clear();
             for &(node, column) in &named {
@@ -93,14 +94,14 @@ impl Counts {
     pub fn of_distinct_rows(
         labels: Vec<Labels>,
         columns: Vec<Option<Vec<u32>>>,
-        row_counts: Vec<u64>,
+        row_counts: CountList,
         unknown: Vec<Vec<u32>>,
     ) -> Result<Self> {
         let is_whole = columns.iter().flatten().all(|column| !column.contains(&MISSING));
-        if !is_whole || row_counts.is_empty() || row_counts.contains(&0) {
+        if !is_whole || row_counts.is_empty() || row_counts.iter().any(|count| count == 0) {
             return Counts::new(labels, &columns, &row_counts, unknown);
         }
-        let n_tokens = row_counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count)).ok_or_else(too_many)?;
+        let n_tokens = row_counts.sum().ok_or_else(too_many)?;
         let (mut seen, mut values) = (Vec::new(), Vec::new());
         for (node, column) in columns.into_iter().enumerate() {
             if let Some(column) = column {
@@ -122,7 +123,8 @@ impl Counts {
             .map(|node| (node >= n_hidden).then(|| tokens.iter().map(|token| token[node]).collect()))
             .collect();
         let labels = sizes.iter().map(|&size| Labels::Indexed { size, first: 0 }).collect();
-        Counts::new(labels, &columns, &vec![1; tokens.len()], Vec::new()).expect("no more tokens than fit into memory")
+        Counts::new(labels, &columns, &std::iter::repeat_n(1, tokens.len()).collect(), Vec::new())
+            .expect("no more tokens than fit into memory")
     }
 
     /// These counts, taken as numbers of another unit.
@@ -205,7 +207,7 @@ impl Grouping {
         let hash_again = |&record: &usize| hash_of(hasher, columns.iter().map(|column| column[record]));
         let hash = hash_of(hasher, values.iter().copied());
         match self.records[self.last_block].entry(hash, is_equal, hash_again) {
-            Entry::Occupied(record) => block.counts[*record.get()] += count,
+            Entry::Occupied(record) => block.counts.add(*record.get(), count),
             Entry::Vacant(place) => {
                 place.insert(block.counts.len());
                 block.values.iter_mut().zip(values).for_each(|(column, &value)| column.push(value));
@@ -220,7 +222,11 @@ impl Grouping {
         }
         let ix = self.blocks.len();
         self.block_of.insert(seen.to_vec(), ix);
-        self.blocks.push(Block { seen: seen.to_vec(), values: vec![Vec::new(); seen.len()], counts: Vec::new() });
+        self.blocks.push(Block {
+            seen: seen.to_vec(),
+            values: vec![Vec::new(); seen.len()],
+            counts: CountList::default(),
+        });
         // Rows mostly differ and have one pattern, and an index that grows is hashed anew each time.
         self.records.push(HashTable::with_capacity(if ix == 0 { self.n_rows } else { 0 }));
         ix
@@ -235,10 +241,13 @@ mod tests {
     fn equal_rows_merge_and_patterns_stay_apart() {
         let labels = vec![Labels::Indexed { size: 3, first: 0 }; 3];
         let columns = [Some(vec![0, 0, MISSING, 0, 2]), None, Some(vec![1, 1, 1, MISSING, 2])];
-        let counts = Counts::new(labels, &columns, &[2, 3, 1, 1, 0], Vec::new()).unwrap();
+        let counts = Counts::new(labels, &columns, &CountList::from_iter([2, 3, 1, 1, 0]), Vec::new()).unwrap();
         assert_eq!(counts.n_tokens, 7);
         assert_eq!(counts.n_records(), 3);
-        assert_eq!(counts.blocks[0], Block { seen: vec![0, 2], values: vec![vec![0], vec![1]], counts: vec![5] });
+        assert_eq!(
+            counts.blocks[0],
+            Block { seen: vec![0, 2], values: vec![vec![0], vec![1]], counts: CountList::from_iter([5]) }
+        );
         assert_eq!(counts.blocks[1].seen, [2]);
         assert_eq!(counts.blocks[2].seen, [0]);
         assert_eq!(counts.seen_anywhere(), [true, false, true]);
@@ -251,8 +260,9 @@ mod tests {
         let with_gap = [Some(vec![0, 0, 1, 2]), None, Some(vec![1, 2, MISSING, 0])];
         for (columns, row_counts) in [(&columns, [2, 3, 1, 4]), (&columns, [2, 0, 1, 4]), (&with_gap, [2, 3, 1, 4])] {
             let labels = vec![Labels::Indexed { size: 3, first: 0 }; 3];
+            let row_counts = CountList::from_iter(row_counts);
             let merged = Counts::new(labels.clone(), columns, &row_counts, Vec::new()).unwrap();
-            let moved = Counts::of_distinct_rows(labels, columns.to_vec(), row_counts.to_vec(), Vec::new()).unwrap();
+            let moved = Counts::of_distinct_rows(labels, columns.to_vec(), row_counts, Vec::new()).unwrap();
             assert_eq!(moved, merged);
         }
     }
@@ -261,7 +271,10 @@ mod tests {
     fn a_total_beyond_64_bits_is_refused() {
         let labels = vec![Labels::Indexed { size: 2, first: 0 }];
         let columns = [Some(vec![0, 1])];
-        assert!(Counts::new(labels.clone(), &columns, &[u64::MAX, 1], Vec::new()).is_err());
-        assert!(Counts::of_distinct_rows(labels, columns.to_vec(), vec![u64::MAX, 1], Vec::new()).is_err());
+        assert!(Counts::new(labels.clone(), &columns, &CountList::from_iter([u64::MAX, 1]), Vec::new()).is_err());
+        assert!(
+            Counts::of_distinct_rows(labels, columns.to_vec(), CountList::from_iter([u64::MAX, 1]), Vec::new())
+                .is_err()
+        );
     }
 }

@@ -51,7 +51,7 @@ impl Decomposition<'_, '_> {
         let [block] = &self.problem.counts.blocks[..] else { return Ok(None) };
         let expected = self.expected_counts(block)?;
         let tokens = |count: u64| self.problem.counts.tokens(count);
-        let terms = expected.iter().zip(&block.counts).map(|(m, &x)| tokens(x) * (m / self.intensity).ln());
+        let terms = expected.iter().zip(block.counts.iter()).map(|(m, x)| tokens(x) * (m / self.intensity).ln());
         Ok(kl_divergence(self.problem.counts, terms.sum(), self.intensity))
     }
 
@@ -67,7 +67,7 @@ impl Decomposition<'_, '_> {
         }
         let expected = self.expected_counts(block)?;
         let tokens = |count: u64| self.problem.counts.tokens(count);
-        let at_records: f64 = expected.iter().zip(&block.counts).map(|(m, &x)| (tokens(x) - m).powi(2)).sum();
+        let at_records: f64 = expected.iter().zip(block.counts.iter()).map(|(m, x)| (tokens(x) - m).powi(2)).sum();
         let squares: f64 = expected.iter().map(|m| m * m).sum();
         // What is left is that of cells without tokens.
         let elsewhere = self.intensity * self.intensity * self.sum_of_squares(&block.seen)? - squares;

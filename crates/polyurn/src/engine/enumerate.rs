@@ -90,7 +90,7 @@ impl<'p, 'a> Enumeration<'p, 'a> {
                         cells.push(cell);
                     }
                 });
-                let count = block.counts[record_ix];
+                let count = block.counts.at(record_ix);
                 self.n_tensors *= n_compositions(count, cells.len() as u64);
                 self.records.push(Record { count, cells });
             }

@@ -42,7 +42,7 @@ pub fn naive(problem: &Problem<'_>, n_tries: u64, seed: Seed, control: &mut Cont
     for block in &counts.blocks {
         for record_ix in 0..block.n_records() {
             block.read(record_ix, &mut record);
-            wanted.insert(seen.iter().map(|&node| record[node]).collect(), block.counts[record_ix]);
+            wanted.insert(seen.iter().map(|&node| record[node]).collect(), block.counts.at(record_ix));
         }
     }
     let (mut n_done, mut n_hits) = (0, 0);

@@ -32,14 +32,14 @@ pub fn ln_arrangements(counts: &Counts) -> Double {
 /// The sum of ln n! over distinct records.
 pub(crate) fn ln_factorials(counts: &Counts) -> Double {
     if !counts.unit.is_token() {
-        let all = counts.blocks.iter().flat_map(|block| &block.counts);
-        let ln = |&count: &u64| Double::ln_rising(1.0, 0.0, counts.unit.exact_tokens(count));
+        let all = counts.blocks.iter().flat_map(|block| block.counts.iter());
+        let ln = |count: u64| Double::ln_rising(1.0, 0.0, counts.unit.exact_tokens(count));
         return all.map(ln).fold(Double::ZERO, |sum, ln| sum + ln);
     }
     // Most counts are small ones, of which there may be very many: these are counted.
     let mut n_records = [0u64; 1024];
     let mut factorials = Risings::default();
-    for &n in counts.blocks.iter().flat_map(|block| &block.counts) {
+    for n in counts.blocks.iter().flat_map(|block| block.counts.iter()) {
         match n_records.get_mut(n as usize) {
             Some(n_records) => *n_records += 1,
             None => factorials.push(1.0, 0.0, n),
@@ -103,7 +103,7 @@ pub fn ln_p_given(problem: &Problem<'_>, given: &[NodeIndex]) -> Result<Double> 
         let mut counts: HashMap<u32, u64> = HashMap::new();
         for block in &problem.counts.blocks {
             let at = block.seen.iter().position(|&seen| seen == node_ix.0).expect("seen everywhere");
-            for (&value, &count) in block.values[at].iter().zip(&block.counts) {
+            for (&value, count) in block.values[at].iter().zip(block.counts.iter()) {
                 *counts.entry(value).or_insert(0) += count;
             }
         }

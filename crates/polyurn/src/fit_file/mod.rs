@@ -147,7 +147,7 @@ pub fn value_counts(counts: &Counts) -> Vec<Option<Vec<f64>>> {
     for block in &counts.blocks {
         for (&node, column) in block.seen.iter().zip(&block.values) {
             if let Some(sums) = &mut all[node as usize] {
-                column.iter().zip(&block.counts).for_each(|(&value, &n)| sums[value as usize] += counts.tokens(n));
+                column.iter().zip(block.counts.iter()).for_each(|(&value, n)| sums[value as usize] += counts.tokens(n));
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use super::local::local_nodes;
 use super::model::{Model, NodeIndex};
-use crate::counts::{Cell, Counts, Interner, Labels, MISSING, RowCount, RowSink};
+use crate::counts::{Cell, CountList, Counts, Interner, Labels, MISSING, RowCount, RowSink};
 use crate::error::{Error, Result};
 use crate::warning::Warning;
 
@@ -258,7 +258,7 @@ impl<'m, F: FnMut(RowBatch) -> Result<()>> Batcher<'m, F> {
             .iter_mut()
             .map(|values| values.as_mut().map(|values| values.drain(..n_rows).collect()))
             .collect();
-        let row_counts: Vec<u64> = self.counts.drain(..n_rows).collect();
+        let row_counts: CountList = self.counts.drain(..n_rows).collect();
         self.cut = None;
         let labels = self.model.nodes().iter().map(|node| Labels::Indexed { size: node.size, first: 0 }).collect();
         let counts = Counts::new(labels, &columns, &row_counts, Vec::new())?;

@@ -3,7 +3,7 @@
 use super::lines::shown;
 use super::number::parse_digits;
 use super::{Compression, Format, Origin};
-use crate::counts::{Column, Dataset, Labels, MISSING};
+use crate::counts::{Column, CountList, Dataset, Labels, MISSING};
 use serde::Serialize;
 
 /// How many labels of a column are listed.
@@ -105,7 +105,7 @@ impl Summary {
             rows: origin.n_rows,
             distinct_rows: dataset.n_rows() as u64,
             tokens: n_tokens(dataset),
-            zero_rows: dataset.counts.iter().filter(|&&count| count == 0).count() as u64,
+            zero_rows: dataset.counts.iter().filter(|&count| count == 0).count() as u64,
             unknown_cells: dataset.unknown.len() as u64,
             missing_patterns: missing_patterns(dataset, &columns),
             warnings: dataset.warnings.iter().map(ToString::to_string).collect(),
@@ -142,8 +142,8 @@ struct Usage {
 
 /// Usage of the values that occur, in order of their codes; a missing value comes last. The cost follows the rows,
 /// not the size of the column.
-fn usage(codes: &[u32], counts: &[u64]) -> Vec<Usage> {
-    let mut pairs: Vec<(u32, u64)> = codes.iter().copied().zip(counts.iter().copied()).collect();
+fn usage(codes: &[u32], counts: &CountList) -> Vec<Usage> {
+    let mut pairs: Vec<(u32, u64)> = codes.iter().copied().zip(counts.iter()).collect();
     pairs.sort_unstable();
     let group = |group: &[(u32, u64)]| Usage {
         code: group[0].0,
@@ -177,7 +177,7 @@ fn missing_patterns(dataset: &Dataset, columns: &[ColumnSummary]) -> Vec<Missing
     let same = |&a: &usize, &b: &usize| with_missing.iter().all(|&ix| is_missing(ix, a) == is_missing(ix, b));
     for group in rows.chunk_by(same) {
         let missing = with_missing.iter().copied().filter(|&ix| is_missing(ix, group[0])).collect();
-        let tokens = group.iter().fold(0u64, |sum, &row| sum.saturating_add(dataset.counts[row]));
+        let tokens = group.iter().fold(0u64, |sum, &row| sum.saturating_add(dataset.counts.at(row)));
         groups.push((missing, group.len() as u64, tokens));
     }
     groups.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));

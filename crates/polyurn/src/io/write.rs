@@ -136,7 +136,7 @@ pub fn write_dataset_csv(out: impl Write, target: &Path, dataset: &Dataset) -> R
     let label = |ix: usize, code: u32| (code != MISSING).then(|| columns[ix].labels.name(code));
     let counted = (0..dataset.n_rows()).map(|row| {
         let cells: Vec<_> = (0..columns.len()).map(|ix| label(ix, dataset.values[ix][row])).collect();
-        (cells, RowCount::Tokens(dataset.counts[row]))
+        (cells, RowCount::Tokens(dataset.counts.at(row)))
     });
     let unknown = dataset.unknown.iter().map(|codes| {
         let cells: Vec<_> = codes.iter().enumerate().map(|(ix, &code)| label(ix, code)).collect();

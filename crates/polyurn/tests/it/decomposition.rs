@@ -70,7 +70,7 @@ fn marginals_and_measures_are_sums_over_all_cells_in_random_models() {
                     };
                     let want: f64 = all.iter().filter(|v| is_it(v)).map(|v| joint(problem, &means, v)).sum();
                     assert_relative(&dag.text(), got, intensity * want, 1e-12);
-                    in_all += block.counts[record] as f64 * (got / intensity).ln();
+                    in_all += block.counts.at(record) as f64 * (got / intensity).ln();
                 }
             }
             assert_relative("likelihood", in_all, fit.ln_likelihood(problem), 1e-10);
@@ -86,7 +86,7 @@ fn marginals_and_measures_are_sums_over_all_cells_in_random_models() {
             for record in 0..block.n_records() {
                 let place = block.values.iter().zip(&fitted.sizes);
                 let cell = place.fold(0, |cell, (column, &size)| cell * size + column[record]);
-                data[cell as usize] = block.counts[record] as f64;
+                data[cell as usize] = block.counts.at(record) as f64;
             }
             let pairs = || data.iter().zip(fitted.values.iter().map(|p| p * intensity));
             let squared: f64 = pairs().map(|(x, m)| (x - m).powi(2)).sum();

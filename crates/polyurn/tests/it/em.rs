@@ -122,7 +122,13 @@ fn steps_together_are_those_of_a_slow_reference_in_random_models() {
             let mut reference = Reference::new(problem, &normalised(&start));
             for n_steps in 1..4 {
                 reference.em_step(added);
-                let em = Em { climb: climb(1, n_steps), mode, turns: Turns::Together, start: Some(start.clone()) };
+                let em = Em {
+                    climb: climb(1, n_steps),
+                    mode,
+                    turns: Turns::Together,
+                    start: Some(start.clone()),
+                    ..Default::default()
+                };
                 let found = fit(problem, &em);
                 let want = reference.expect().ln_likelihood;
                 assert_relative(&format!("{} {mode:?} {n_steps}", dag.text()), found.ln_likelihood, want, 1e-10);
@@ -144,7 +150,7 @@ fn objectives_never_fall_in_any_mode_whichever_tables_are_set() {
         with_problem(&rows.bind(&dag), &tables(pseudo), |problem| {
             for mode in [Mode::Likelihood, Mode::Softmax, Mode::Density] {
                 for turns in [Turns::Cycle, Turns::Together] {
-                    let found = fit(problem, &Em { climb: climb(1, 15), mode, turns, start: None });
+                    let found = fit(problem, &Em { climb: climb(1, 40), trials: 2, mode, turns, start: None });
                     for pair in found.climbs.trace.windows(2) {
                         let slack = 1e-12 * pair[0].abs() + 1e-12;
                         assert!(pair[1] >= pair[0] - slack, "{} {mode:?} {turns:?}: {pair:?}", dag.text());
@@ -177,6 +183,35 @@ fn unknown_cells_are_filled_in_and_the_objective_never_falls() {
             }
         });
     }
+}
+
+/// A trial is what a start with all tables together would be, the best one goes on as asked, and the trace is that of both.
+#[test]
+fn the_best_of_several_trials_goes_on() {
+    let mut rng = Random::new(12);
+    let mut n_later_best = 0;
+    for _ in 0..10 {
+        let mut text = String::from("i,j,l,count\n");
+        for (i, j, l) in (0..125).map(|cell| (cell / 25, cell / 5 % 5, cell % 5)) {
+            text += &format!("{i},{j},{l},{}\n", rng.between(0, 4).pow(2));
+        }
+        with_problem(&bound("k[4] -> i j l", &csv(&text)), &settings(1.0), |problem| {
+            let tried = Em { climb: climb(6, 20), trials: 1, turns: Turns::Together, ..Default::default() };
+            let tried = fit(problem, &tried).climbs;
+            let em =
+                |restarts: u64, max_iter: u64| Em { climb: climb(restarts, max_iter), trials: 3, ..Default::default() };
+            let two = fit(problem, &em(2, 20)).climbs;
+            let best = |draws: &[f64]| draws.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            assert_eq!(two.objectives, [best(&tried.objectives[..3]), best(&tried.objectives[3..])]);
+            let whole = fit(problem, &em(1, 60)).climbs;
+            assert_eq!((whole.trace.len(), whole.trace[19]), (60, best(&tried.objectives[..3])));
+            for pair in whole.trace.windows(2) {
+                assert!(pair[1] >= pair[0] - 1e-12 * pair[0].abs(), "{pair:?}");
+            }
+            n_later_best += usize::from(tried.objectives[0] < best(&tried.objectives[..3]));
+        });
+    }
+    assert!(n_later_best > 3, "{n_later_best}");
 }
 
 #[test]

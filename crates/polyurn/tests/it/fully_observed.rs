@@ -20,7 +20,7 @@ fn cell_by_cell(problem: &Problem<'_>) -> f64 {
     let mut counts: BTreeMap<(TableIndex, Vec<u32>, Option<u32>), u64> = BTreeMap::new();
     let mut record = vec![MISSING; model.n_nodes()];
     for block in &problem.counts.blocks {
-        for (record_ix, &count) in block.counts.iter().enumerate() {
+        for (record_ix, count) in block.counts.iter().enumerate() {
             block.read(record_ix, &mut record);
             for node_ix in model.node_indices().filter(|node| record[node.ix()] != MISSING) {
                 let node = model.node(node_ix);
@@ -111,8 +111,8 @@ fn arrangements_are_factorials_one_by_one() {
     for _ in 0..50 {
         let dag = Dag::random(&mut rng, 3, (2, 6), 0.5);
         let binding = random_rows(&mut rng, &dag).bind(&dag);
-        let counts = binding.counts.blocks.iter().flat_map(|block| &block.counts);
-        let want = counts.fold(ln_factorial(binding.counts.n_tokens), |ln, &n| ln - ln_factorial(n));
+        let counts = binding.counts.blocks.iter().flat_map(|block| block.counts.iter());
+        let want = counts.fold(ln_factorial(binding.counts.n_tokens), |ln, n| ln - ln_factorial(n));
         let error = ln_arrangements(&binding.counts) - want;
         assert!(error.value().abs() <= 1e-25 * (want + Double::ONE).value(), "{error:?}");
     }

@@ -77,7 +77,7 @@ fn check(what: &str, binding: &Binding, rows: &Rows, settings: &PriorSettings) -
         let n_tokens = problem.counts.n_tokens;
         let (shape, rate) = (problem.prior.shape(), problem.prior.total(Some(n_tokens)).unwrap().rate);
         let total = ln_p_total(shape, rate, n_tokens);
-        let repeats: f64 = problem.counts.blocks.iter().flat_map(|block| &block.counts).map(|&n| ln_factorial(n)).sum();
+        let repeats: f64 = problem.counts.blocks.iter().flat_map(|block| block.counts.iter()).map(ln_factorial).sum();
         let marginal = total + ln_factorial(n_tokens) - repeats + want;
         assert_log(&format!("{what}, log_marginal"), found.log_marginal, marginal, 1e-10);
         want
@@ -216,7 +216,7 @@ fn unknown_cells_agree_with_the_urn_run_over_all_assignments() {
             let n_seen = problem.counts.n_tokens;
             let total = problem.prior.total(None).unwrap();
             let repeats: f64 =
-                problem.counts.blocks.iter().flat_map(|block| &block.counts).map(|&n| ln_factorial(n)).sum();
+                problem.counts.blocks.iter().flat_map(|block| block.counts.iter()).map(ln_factorial).sum();
             let range = TotalsRange::Between(n_seen, n_seen + 3);
             let found = totals(problem, &Exact::default(), range, &mut Control::default()).unwrap();
             assert_eq!(found.len(), 4, "{what}");

@@ -20,7 +20,7 @@ fn records(counts: &Counts) -> Vec<Record> {
         for record in 0..block.n_records() {
             let mut values = vec![0; counts.n_nodes()];
             block.read(record, &mut values);
-            records.push((values, block.counts[record]));
+            records.push((values, block.counts.at(record)));
         }
     }
     records
@@ -29,8 +29,8 @@ fn records(counts: &Counts) -> Vec<Record> {
 fn batch(labels: &[Labels], records: &[Record]) -> Counts {
     let column = |node: usize| Some(records.iter().map(|(values, _)| values[node]).collect());
     let columns: Vec<Option<Vec<u32>>> = (0..labels.len()).map(column).collect();
-    let counts: Vec<u64> = records.iter().map(|(_, count)| *count).collect();
-    Counts::new(labels.to_vec(), &columns, &counts, Vec::new()).unwrap()
+    let counts = records.iter().map(|(_, count)| *count);
+    Counts::new(labels.to_vec(), &columns, &counts.collect(), Vec::new()).unwrap()
 }
 
 fn plain(n_tokens: f64) -> StochasticVb {
@@ -161,9 +161,9 @@ fn simulated(model: &str, seen: &[&str], n_tokens: u64, prior: &PriorSettings) -
     let tensor = simulate(&model, &built, tokens, Seed(11), &mut Control::default()).unwrap();
     let column = |node: usize| is_seen[node].then(|| tensor.iter().map(|(values, _)| values[node]).collect());
     let columns: Vec<Option<Vec<u32>>> = (0..model.n_nodes()).map(column).collect();
-    let counts: Vec<u64> = tensor.iter().map(|(_, count)| *count).collect();
+    let counts = tensor.iter().map(|(_, count)| *count);
     let labels = model.nodes().iter().map(|node| Labels::Indexed { size: node.size, first: 0 }).collect();
-    let counts = Counts::new(labels, &columns, &counts, Vec::new()).unwrap();
+    let counts = Counts::new(labels, &columns, &counts.collect(), Vec::new()).unwrap();
     (Binding { model, counts, warnings }, prior.clone())
 }
 

@@ -91,7 +91,7 @@ impl<'p, 'a> Reference<'p, 'a> {
                     .collect();
                 let ways =
                     completions(model, &token).iter().map(|token| self.families(&pattern.relevant, token)).collect();
-                records.push((block.counts[ix] as f64, ways));
+                records.push((block.counts.at(ix) as f64, ways));
             }
         }
         records

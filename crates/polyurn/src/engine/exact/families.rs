@@ -26,14 +26,14 @@ pub fn count_families(counters: &mut Counters<'_>, model: &Model, block: &Block,
         number_cells(model, block, node, &mut numbers);
         cells.clear();
         cells.resize(n_cells(node).expect("it is small"), 0);
-        numbers.iter().zip(&block.counts).for_each(|(&number, &count)| cells[number as usize] += count);
+        block.counts.for_each(|record, count| cells[numbers[record] as usize] += count);
         add_cells(counters, model, node, &cells);
     }
     if large.is_empty() {
         return;
     }
     let mut record = vec![MISSING; model.n_nodes()];
-    for (record_ix, &count) in block.counts.iter().enumerate() {
+    for (record_ix, count) in block.counts.iter().enumerate() {
         block.read(record_ix, &mut record);
         large.iter().for_each(|&node| counters.add_certain(node, &record, count));
     }

@@ -67,7 +67,7 @@ pub fn sort_records<'a>(problem: &Problem<'a>, full: bool) -> Result<Sorted<'a>>
         }
         for record_ix in 0..block.n_records() {
             block.read(record_ix, &mut record);
-            let count = block.counts[record_ix];
+            let count = block.counts.at(record_ix);
             let unseen = unseen(nodes, &record);
             if n_listed > MAX_LISTED {
                 return Err(Error::TooCostly(format!(

@@ -139,7 +139,7 @@ impl Layout {
                 certain_uses.iter().filter(|used| used.pattern == pattern_ix).collect();
             for record_ix in 0..block.n_records() {
                 block.read(record_ix, &mut record);
-                let count = block.counts[record_ix];
+                let count = block.counts.at(record_ix);
                 for used in &certain_here {
                     interner.add_certain(used, &record, count);
                 }

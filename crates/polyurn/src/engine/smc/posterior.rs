@@ -56,7 +56,7 @@ impl SmcPosterior {
             self.best.hidden.iter().map(|record| ((record.block, record.record), record)).collect();
         let mut values = vec![0; model.n_nodes()];
         for (block_ix, (block, pattern)) in problem.counts.blocks.iter().zip(problem.plan.patterns()).enumerate() {
-            for (record, &count) in block.counts.iter().enumerate() {
+            for (record, count) in block.counts.iter().enumerate() {
                 block.read(record, &mut values);
                 let mut add = |values: &[u32], count: u64| {
                     for &node in &pattern.relevant {

@@ -145,7 +145,7 @@ impl<'a> Case<'a> {
         let placed: HashSet<(u32, u32)> = layout.records.source.iter().copied().collect();
         let mut certain = Vec::new();
         for (block, of_pattern) in (0..).zip(&problem.counts.blocks) {
-            for (ix, &count) in (0..).zip(&of_pattern.counts) {
+            for (ix, count) in (0..).zip(of_pattern.counts.iter()) {
                 if !placed.contains(&(block, ix)) {
                     (0..count).for_each(|_| certain.push(read(block, ix)));
                 }

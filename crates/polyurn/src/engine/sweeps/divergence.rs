@@ -10,7 +10,7 @@ pub fn kl_divergence(counts: &Counts, ln_likelihood: f64, intensity: f64) -> Opt
     if !counts.unknown.is_empty() {
         return None;
     }
-    let term = |&x: &u64| counts.tokens(x) * counts.tokens(x).ln();
+    let term = |x: u64| counts.tokens(x) * counts.tokens(x).ln();
     let entropy: f64 = block.counts.iter().map(term).sum();
     let n = counts.total();
     let divergence = entropy - n * intensity.ln() - ln_likelihood - n + intensity;
@@ -22,6 +22,6 @@ pub fn kl_divergence(counts: &Counts, ln_likelihood: f64, intensity: f64) -> Opt
 /// ln p(sequence) of tables that give every record as it is seen the share that it has among all.
 pub(super) fn perfect_ln_likelihood(counts: &Counts) -> f64 {
     let total = counts.total();
-    let all = counts.blocks.iter().flat_map(|block| &block.counts);
-    all.map(|&count| counts.tokens(count) * (counts.tokens(count) / total).ln()).sum()
+    let all = counts.blocks.iter().flat_map(|block| block.counts.iter());
+    all.map(|count| counts.tokens(count) * (counts.tokens(count) / total).ln()).sum()
 }

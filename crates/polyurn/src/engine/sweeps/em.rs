@@ -10,13 +10,14 @@ use super::messages::Weights;
 use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
 use super::point::{Mode, Point, certain_density, certain_likelihood, check_density};
-use super::restarts::{Climb, Climbed, Climbs, Yardstick};
+use super::restarts::{Climb, Climbed, Climbs, End, Yardstick};
 use super::start::{self, Spread, StartTables};
 use crate::Seed;
 use crate::control::Control;
+use crate::counts::Counts;
 use crate::engine::Problem;
 use crate::engine::tables::TableMeans;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::prior::GammaTotal;
 use crate::simd::Isa;
 
@@ -30,17 +31,28 @@ pub enum Turns {
     Together,
 }
 
+/// Sweeps of a trial: by then most starts have shown what they lead to (docs/sweeps.md).
+const TRIAL_SWEEPS: u64 = 20;
+
 /// The engine.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Em {
     /// How to climb.
     pub climb: Climb,
+    /// Draws that are tried for each start, all tables together for a few sweeps; the best of them is climbed from.
+    pub trials: u64,
     /// What is maximised.
     pub mode: Mode,
     /// Which tables are set after each expectation.
     pub turns: Turns,
     /// Where to start from instead of drawing; then there is one start.
     pub start: Option<StartTables>,
+}
+
+impl Default for Em {
+    fn default() -> Self {
+        Em { climb: Climb::default(), trials: 8, mode: Mode::default(), turns: Turns::default(), start: None }
+    }
 }
 
 /// What it found.
@@ -81,40 +93,77 @@ impl Em {
             (Mode::Likelihood, _) => None,
             (_, is_known) => Some(problem.prior.total_of(is_known.then_some(problem.counts.total()))?),
         };
-        let turns = self.turns(&layout);
         let has_prior = self.mode != Mode::Likelihood;
         let given = self
             .start
             .as_ref()
             .map(|start| start::given(&layout, problem.model, start, true, has_prior))
             .transpose()?;
-        let arrange = |turn: &Turn| Arrangement::of_groups(&layout, problem.counts, &turn.tables, turn.lead);
-        let arranged: Vec<Vec<Arrangement>> = turns.iter().map(arrange).collect();
-        let settings = format!("em {:?} {:?}", self.mode, self.turns);
-        let fingerprint = self.climb.fingerprint(&settings, problem, &layout, &arranged[0], given.as_ref(), seed);
+        let n_trials = if given.is_some() { 1 } else { self.trials.max(1) };
+        let way = Way::new(self.turns, &layout, problem.counts);
+        let trial_way =
+            (n_trials > 1 && way.turns.len() > 1).then(|| Way::new(Turns::Together, &layout, problem.counts));
+        let trial_way = trial_way.as_ref().unwrap_or(&way);
+        let settings = format!("em {:?} {:?} {n_trials}", self.mode, self.turns);
+        let fingerprint = self.climb.fingerprint(&settings, problem, &layout, &way.arranged[0], given.as_ref(), seed);
         let certain = certain_likelihood(problem, &layout, self.mode) + certain_density(problem, &layout, self.mode);
         let yardstick = Yardstick::new(problem, certain);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
-        let new_ascent = |restart: u64| {
+        let start = |draw: u64| {
             let weights = given.clone().unwrap_or_else(|| {
-                let mut weights = start::random(&layout, Spread::Moderate, has_prior, seed, restart);
+                let mut weights = start::random(&layout, Spread::Moderate, has_prior, seed, draw);
                 start::normalise(&layout, &mut weights);
                 weights
             });
-            let n_seen = problem.counts.total();
-            let has_unknown = !problem.counts.unknown.is_empty();
-            Ascent::new(&layout, &turns, &arranged, self.mode, total, n_seen, has_unknown, weights, self.climb.isa)
+            Reached { point: Point::new(&layout, self.mode, weights), n_unknown: 0.0 }
         };
-        let (climbs, state) = climb.climb_from_all("em", fingerprint, control, |restart, tick| {
-            let mut ascent = new_ascent(restart);
+        let n_seen = problem.counts.total();
+        let has_unknown = !problem.counts.unknown.is_empty();
+        // Climbs on for so many sweeps.
+        let go = |way, from: Reached, max_iter: u64, tick: &dyn Fn(f64) -> Result<()>| {
+            let mut ascent = Ascent::new(&layout, way, self.mode, total, n_seen, has_unknown, from, self.climb.isa);
             // A sweep tells the objective before it: the trace is one behind, and one more look brings it up to date.
-            let (mut trace, end) = climb.climb(yardstick, || Ok(ascent.sweep()), tick)?;
+            let part = Climb { max_iter, ..climb.clone() };
+            let (mut trace, end) = part.climb(yardstick, || Ok(ascent.sweep()), tick)?;
             trace.push(ascent.objective());
             trace.remove(0);
             trace.iter_mut().for_each(|objective| *objective += certain);
             let mut state = ascent.point.to_list();
             state.extend([ascent.ln_likelihood, ascent.intensity, ascent.n_unknown]);
             Ok(Climbed { trace, end, state })
+        };
+        let (climbs, state) = climb.climb_from_all("em", fingerprint, control, |restart, tick| {
+            if n_trials == 1 {
+                return go(&way, start(restart), climb.max_iter, tick);
+            }
+            let of_trial = TRIAL_SWEEPS.min(climb.max_iter);
+            let n_left = climb.max_iter - of_trial;
+            let n_sweeps = (n_trials * of_trial + n_left) as f64;
+            let mut best: Option<Climbed> = None;
+            for trial in 0..n_trials {
+                let tick = |share: f64| tick((trial as f64 + share) * of_trial as f64 / n_sweeps);
+                let tried = go(trial_way, start(restart * n_trials + trial), of_trial, &tick);
+                best = Some(match (best, tried) {
+                    (Some(best), Ok(tried)) => best.or_better(tried),
+                    // Every state is an answer.
+                    (Some(best), Err(Error::Stopped(_))) => best.stopped(),
+                    (_, tried) => tried?,
+                });
+                if best.as_ref().is_some_and(|best| best.end == End::Stopped) {
+                    break;
+                }
+            }
+            let tried = best.expect("at least one was tried");
+            if n_left == 0 || tried.end == End::Stopped {
+                return Ok(tried);
+            }
+            let tick = |share: f64| tick(1.0 - (1.0 - share) * n_left as f64 / n_sweeps);
+            let from = Reached::from_list(&layout, self.mode, &tried.state);
+            match go(&way, from, n_left, &tick) {
+                Err(Error::Stopped(_)) => Ok(tried.stopped()),
+                Err(error) => Err(error),
+                Ok(climbed) => Ok(Climbed { trace: [tried.trace, climbed.trace].concat(), ..climbed }),
+            }
         })?;
         let Some(&[ln_likelihood, intensity, n_unknown]) = state.last_chunk() else {
             unreachable!("three numbers stand last")
@@ -128,28 +177,6 @@ impl Em {
             layout,
         })
     }
-
-    /// Which tables are set together, and by which of them records are sorted.
-    fn turns(&self, layout: &Layout) -> Vec<Turn> {
-        let n_tables = layout.tables.len();
-        let is_hidden = |table: usize| {
-            let uses =
-                |group: &Group| (0..group.families.len()).filter(|&ix| group.families[ix].table == table).collect();
-            layout.groups.iter().all(|group| {
-                let uses: Vec<usize> = uses(group);
-                uses.into_iter().all(|family| group.shown(family).is_empty())
-            })
-        };
-        let factors: Vec<usize> = (0..n_tables).filter(|&ix| !is_hidden(ix)).collect();
-        if self.turns == Turns::Together || factors.is_empty() {
-            return vec![Turn { tables: vec![true; n_tables], lead: None }];
-        }
-        let turn = |&factor: &usize| {
-            let tables = (0..n_tables).map(|ix| ix == factor || is_hidden(ix)).collect();
-            Turn { tables, lead: Some(factor) }
-        };
-        factors.iter().map(turn).collect()
-    }
 }
 
 /// One expectation and what is set after it.
@@ -160,12 +187,66 @@ struct Turn {
     lead: Option<usize>,
 }
 
+impl Turn {
+    /// Those of a sweep.
+    fn list(turns: Turns, layout: &Layout) -> Vec<Turn> {
+        let n_tables = layout.tables.len();
+        let is_hidden = |table: usize| {
+            let uses =
+                |group: &Group| (0..group.families.len()).filter(|&ix| group.families[ix].table == table).collect();
+            layout.groups.iter().all(|group| {
+                let uses: Vec<usize> = uses(group);
+                uses.into_iter().all(|family| group.shown(family).is_empty())
+            })
+        };
+        let factors: Vec<usize> = (0..n_tables).filter(|&ix| !is_hidden(ix)).collect();
+        if turns == Turns::Together || factors.is_empty() {
+            return vec![Turn { tables: vec![true; n_tables], lead: None }];
+        }
+        let turn = |&factor: &usize| {
+            let tables = (0..n_tables).map(|ix| ix == factor || is_hidden(ix)).collect();
+            Turn { tables, lead: Some(factor) }
+        };
+        factors.iter().map(turn).collect()
+    }
+}
+
+/// What a sweep does one after another, and the records in the order of each turn.
+#[derive(Debug)]
+struct Way {
+    turns: Vec<Turn>,
+    arranged: Vec<Vec<Arrangement>>,
+}
+
+impl Way {
+    fn new(turns: Turns, layout: &Layout, counts: &Counts) -> Self {
+        let turns = Turn::list(turns, layout);
+        let arrange = |turn: &Turn| Arrangement::of_groups(layout, counts, &turn.tables, turn.lead);
+        let arranged = turns.iter().map(arrange).collect();
+        Way { turns, arranged }
+    }
+}
+
+/// Where a climb is.
+#[derive(Debug)]
+struct Reached {
+    point: Point,
+    n_unknown: f64,
+}
+
+impl Reached {
+    /// From what is kept of a climb.
+    fn from_list(layout: &Layout, mode: Mode, state: &[f64]) -> Self {
+        let n_unknown = *state.last().expect("the expected tokens in unknown cells stand last");
+        Reached { point: Point::from_list(layout, mode, state), n_unknown }
+    }
+}
+
 /// A climb under way.
 #[derive(Debug)]
 struct Ascent<'l> {
     layout: &'l Layout,
-    turns: &'l [Turn],
-    arranged: &'l [Vec<Arrangement>],
+    way: &'l Way,
     mode: Mode,
     total: Option<GammaTotal>,
     n_seen: f64,
@@ -183,28 +264,26 @@ impl<'l> Ascent<'l> {
     #[expect(clippy::too_many_arguments, reason = "the parts of one climb, made in one place")]
     fn new(
         layout: &'l Layout,
-        turns: &'l [Turn],
-        arranged: &'l [Vec<Arrangement>],
+        way: &'l Way,
         mode: Mode,
         total: Option<GammaTotal>,
         n_seen: f64,
         has_unknown: bool,
-        weights: Numbers,
+        from: Reached,
         isa: Isa,
     ) -> Self {
         let mut ascent = Ascent {
             layout,
-            turns,
-            arranged,
+            way,
             mode,
             total,
             n_seen,
             has_unknown,
             isa,
-            point: Point::new(layout, mode, weights),
+            point: from.point,
             counts: Numbers::zeros(layout.n_cells),
             intensity: 0.0,
-            n_unknown: 0.0,
+            n_unknown: from.n_unknown,
             ln_likelihood: f64::NEG_INFINITY,
             work: Work::default(),
         };
@@ -215,7 +294,8 @@ impl<'l> Ascent<'l> {
     /// All turns once; the objective before them.
     fn sweep(&mut self) -> f64 {
         let mut before = 0.0;
-        for turn in 0..self.turns.len() {
+        let way = self.way;
+        for (turn, Turn { tables, .. }) in way.turns.iter().enumerate() {
             let is_first = turn == 0;
             let tally = self.expect(turn, is_first);
             if is_first {
@@ -224,8 +304,7 @@ impl<'l> Ascent<'l> {
             if let Some(fixed) = &self.layout.fixed {
                 self.counts.iter_mut().zip(fixed).for_each(|(count, fixed)| *count += fixed);
             }
-            let turns = self.turns;
-            self.point.set(self.layout, &turns[turn].tables, &mut self.counts, self.isa);
+            self.point.set(self.layout, tables, &mut self.counts, self.isa);
             self.n_unknown = tally.unknown;
             self.set_intensity();
         }
@@ -239,12 +318,12 @@ impl<'l> Ascent<'l> {
     }
 
     fn expect(&mut self, turn: usize, wants_logs: bool) -> Tally {
-        for (table, _) in self.layout.tables.iter().zip(&self.turns[turn].tables).filter(|(_, wanted)| **wanted) {
+        for (table, _) in self.layout.tables.iter().zip(&self.way.turns[turn].tables).filter(|(_, wanted)| **wanted) {
             self.counts[table.cells()].fill(0.0);
         }
         let weights = Weights { values: &self.point.weights, logs: None };
         let wanted = Wanted { logs: wants_logs, intensity: self.intensity };
-        expect(self.layout, &self.arranged[turn], weights, wanted, self.isa, &mut self.work, &mut self.counts)
+        expect(self.layout, &self.way.arranged[turn], weights, wanted, self.isa, &mut self.work, &mut self.counts)
     }
 
     fn set_intensity(&mut self) {

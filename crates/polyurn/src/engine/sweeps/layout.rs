@@ -84,7 +84,7 @@ impl<'c> Reader<'c> {
 
     /// The tokens of a record; unknown cells count one.
     pub fn n_tokens(&self, record_ix: usize) -> u64 {
-        self.block.map_or(1, |block| self.counts.blocks[block].counts[record_ix])
+        self.block.map_or(1, |block| self.counts.blocks[block].counts.at(record_ix))
     }
 
     /// Calls `f` with every record and its tokens.

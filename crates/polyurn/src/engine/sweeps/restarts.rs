@@ -91,6 +91,18 @@ impl Climbed {
     pub fn objective(&self) -> f64 {
         self.trace.last().copied().unwrap_or(f64::NEG_INFINITY)
     }
+
+    /// The better of two, this one of equals; stopped if the other was.
+    pub fn or_better(self, other: Climbed) -> Self {
+        let end = other.end;
+        let better = if other.objective() > self.objective() { other } else { self };
+        if end == End::Stopped { better.stopped() } else { better }
+    }
+
+    /// The same, but that it was stopped.
+    pub fn stopped(self) -> Self {
+        Climbed { end: End::Stopped, ..self }
+    }
 }
 
 /// All starts.

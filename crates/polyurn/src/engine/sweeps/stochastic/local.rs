@@ -92,7 +92,7 @@ pub(super) fn tokens_by_value(model: &Model, counts: &Counts, node: NodeIndex) -
                  record, or --local none"
             ))
         })?;
-        for (&value, &count) in block.values[at].iter().zip(&block.counts) {
+        for (&value, count) in block.values[at].iter().zip(block.counts.iter()) {
             *tokens.entry(value).or_insert(0) += count;
         }
     }
