@@ -431,6 +431,8 @@ pub struct ContestArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]
+    pub checkpoint: CheckpointArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
 }
 

@@ -1,5 +1,6 @@
 //! A lock beside a file, so that two processes do not write it in turn.
 
+use crate::output::Leftover;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct Lock {
     path: PathBuf,
     _file: File,
+    _listed: Leftover,
 }
 
 impl Lock {
@@ -26,7 +28,7 @@ impl Lock {
             }
             // Its last owner may have removed it in between; then the next one would lock another file.
             if is_same(&file, &path) {
-                return Ok(Some(Lock { path, _file: file }));
+                return Ok(Some(Lock { _listed: Leftover::new(&path), path, _file: file }));
             }
         }
     }

@@ -35,10 +35,14 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), Failure> {
     signals::listen();
     match cli.command {
-        Command::Score(args) => cmd::score::run(&args),
-        Command::Fit(args) => cmd::fit::run(&args),
-        Command::Select(args) => cmd::select::select(&args),
-        Command::Compare(args) => cmd::select::compare(&args),
+        Command::Score(args) => cmd::score::run(&args).map_err(|failure| args.checkpoint.how_to_go_on(failure)),
+        Command::Fit(args) => cmd::fit::run(&args).map_err(|failure| args.checkpoint.how_to_go_on(failure)),
+        Command::Select(args) => {
+            cmd::select::select(&args).map_err(|failure| args.contest.checkpoint.how_to_go_on(failure))
+        }
+        Command::Compare(args) => {
+            cmd::select::compare(&args).map_err(|failure| args.contest.checkpoint.how_to_go_on(failure))
+        }
         Command::Predict(args) => cmd::predict::run(&args),
         Command::Export(args) => cmd::export::run(&args),
         Command::Enumerate(args) => cmd::enumerate::run(&args),

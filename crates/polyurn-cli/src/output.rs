@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 /// Why a command did not finish.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub enum Failure {
     Usage(String),
     /// Writing the result failed.
     Write(String),
+    /// Stopped by a signal; says how to go on.
+    Interrupted(String),
     /// Whoever read our output has gone.
     PipeClosed,
 }
@@ -38,6 +41,10 @@ impl Failure {
             Failure::Write(message) => {
                 say(&format!("error: {message}"));
                 ExitCode::from(1)
+            }
+            Failure::Interrupted(message) => {
+                say(&format!("error: {message}"));
+                ExitCode::from(crate::signals::exit_code())
             }
             Failure::Library(error) => {
                 say(&format!("error: {}", one_line(&error.to_string())));
@@ -112,6 +119,11 @@ impl Output {
         self.seed
     }
 
+    /// Takes the seed of a run that is taken up again.
+    pub fn take_seed(&mut self, seed: Seed) {
+        self.seed = seed;
+    }
+
     /// Says warnings on standard error.
     pub fn warn(&self, warnings: &[Warning]) {
         self.warn_lines(&warnings.iter().map(ToString::to_string).collect::<Vec<_>>());
@@ -166,12 +178,41 @@ pub fn write_atomically(path: &Path, f: impl FnOnce(&mut dyn Write) -> std::io::
     let real = path.canonicalize();
     let path = real.as_deref().unwrap_or(path);
     let file = temporary_file(path)?;
+    let _listed = Leftover::new(file.path());
     let mut out = std::io::BufWriter::new(file);
     f(&mut out)?;
     let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Files that are in the way when the program ends all of a sudden.
+static LEFTOVERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A file that is to be removed when the program ends before this is dropped.
+#[derive(Debug)]
+pub struct Leftover(PathBuf);
+
+impl Leftover {
+    /// Lists a file.
+    pub fn new(path: &Path) -> Self {
+        LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        Leftover(path.to_owned())
+    }
+
+    /// Removes all that are listed: the program is about to end.
+    pub fn remove_all() {
+        for path in LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Leftover {
+    fn drop(&mut self) {
+        LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
+    }
 }
 
 /// A file beside `path` with the permissions that a new file gets, or those of the file it will replace.
@@ -189,6 +230,19 @@ fn temporary_file(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
 /// Something that exists and is neither a file nor a folder.
 fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Whether two names mean one file, there or not.
+pub fn are_same_place(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        path.canonicalize().or_else(|_| {
+            Ok::<_, std::io::Error>(folder_of(path).canonicalize()?.join(path.file_name().unwrap_or_default()))
+        })
+    };
+    match (place(one), place(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -226,4 +280,63 @@ fn fresh_seed() -> u64 {
 /// A number for JSON; minus infinity is a string.
 pub fn number(value: f64) -> Value {
     if value == f64::NEG_INFINITY { Value::from("-inf") } else { Value::from(value) }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    /// Names the file that a child process writes to.
+    const WRITER: &str = "POLYURN_TEST_WRITER";
+    /// Two contents that cannot be mistaken for each other, of several writes each.
+    const CONTENTS: [(u8, usize); 2] = [(b'a', 400_000), (b'b', 300_001)];
+
+    /// Not a test by itself: the process that the next test kills.
+    #[test]
+    #[ignore = "a child process of another test"]
+    fn writes_for_ever() {
+        let Some(path) = std::env::var_os(WRITER) else { return };
+        loop {
+            for (byte, n) in CONTENTS {
+                let parts = vec![byte; n];
+                write_atomically(Path::new(&path), |out| parts.chunks(1000).try_for_each(|part| out.write_all(part)))
+                    .unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_killed_leaves_the_old_or_the_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        std::fs::write(&path, vec![b'a'; 400_000]).unwrap();
+        let (mut n_seen, mut n_left) = ([0, 0], 0);
+        // A congruential generator is random enough for moments.
+        let mut state = 12_345u64;
+        for _ in 0..100 {
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "output::tests::writes_for_ever", "--include-ignored"])
+                .env(WRITER, &path)
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            std::thread::sleep(Duration::from_micros(10_000 + (state >> 33) % 20_000));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let found = std::fs::read(&path).unwrap();
+            let which = CONTENTS.iter().position(|&(byte, n)| found.len() == n && found.iter().all(|&it| it == byte));
+            n_seen[which.expect("one of the two, whole")] += 1;
+            // Killed in the middle of a write: its half-written file lies beside, under another name.
+            for entry in std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()) {
+                if entry != path {
+                    n_left += 1;
+                    std::fs::remove_file(entry).unwrap();
+                }
+            }
+        }
+        assert!(n_seen[0] > 0 && n_seen[1] > 0 && n_left > 5, "{n_seen:?}, {n_left} in the middle of a write");
+    }
 }

@@ -2,11 +2,12 @@
 
 use crate::args::{CheckpointArgs, LimitArgs, OutputArgs};
 use crate::checkpoint::CheckpointFile;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, are_same_place, check_writable};
 use indicatif::{ProgressBar, ProgressStyle};
 use polyurn::control::{Control, Observer, Progress};
-use polyurn::{Result, Warning};
+use polyurn::{Error, Result, Stop, Warning};
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Watches a run for the command line.
@@ -22,14 +23,24 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// Refuses a checkpoint that is the output too.
-pub fn check_checkpoint(checkpoint: &CheckpointArgs, output: &OutputArgs) -> std::result::Result<(), Failure> {
-    match (&checkpoint.checkpoint, &output.output) {
-        (Some(checkpoint), Some(output)) if checkpoint == output => {
-            Err(Failure::Usage(format!("{}: is both checkpoint and output; give two files", output.display())))
-        }
-        _ => Ok(()),
+/// Refuses a checkpoint that is an input or the output too. A seed that was not given is that of the run to take up.
+pub fn check_checkpoint(
+    checkpoint: &CheckpointArgs,
+    args: &OutputArgs,
+    inputs: &[&Path],
+    output: &mut Output,
+) -> std::result::Result<(), Failure> {
+    let Some(path) = &checkpoint.checkpoint else { return Ok(()) };
+    check_writable(path, inputs)?;
+    if args.output.as_ref().is_some_and(|output| are_same_place(path, output)) {
+        return Err(Failure::Usage(format!("{}: is both checkpoint and output; give two files", path.display())));
     }
+    if args.seed.is_none()
+        && let Some(seed) = CheckpointFile::seed_in(path)?
+    {
+        output.take_seed(seed);
+    }
+    Ok(())
 }
 
 impl CheckpointArgs {
@@ -38,9 +49,30 @@ impl CheckpointArgs {
     pub fn remove_unless_needed(&self, warnings: &[Warning]) {
         let is_needed =
             warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. } | Warning::RunsKept { .. }));
-        if let Some(path) = self.checkpoint.as_ref().filter(|_| !is_needed) {
+        if !is_needed {
+            self.remove();
+        }
+    }
+
+    /// Removes the checkpoint.
+    pub fn remove(&self) {
+        if let Some(path) = &self.checkpoint {
             CheckpointFile::remove(path);
         }
+    }
+
+    /// Where a signal stopped the run: what is kept of it.
+    pub fn how_to_go_on(&self, failure: Failure) -> Failure {
+        if !matches!(failure, Failure::Library(Error::Stopped(Stop::Cancelled))) {
+            return failure;
+        }
+        Failure::Interrupted(match &self.checkpoint {
+            Some(path) if path.exists() => {
+                format!("stopped on request; what is finished is in {}: repeat the command to go on", path.display())
+            }
+            Some(_) => "stopped on request before anything was finished; repeat the command to start anew".into(),
+            None => "stopped on request; nothing is kept: a run with --checkpoint FILE can go on later".into(),
+        })
     }
 }
 
@@ -52,7 +84,7 @@ pub fn control(
 ) -> std::result::Result<Control<'static>, Failure> {
     let checkpoint = match checkpoint.and_then(|args| args.checkpoint.as_ref().map(|path| (path, args))) {
         None => None,
-        Some((path, args)) => Some((CheckpointFile::open(path)?, args.checkpoint_every)),
+        Some((path, args)) => Some((CheckpointFile::open(path, output.seed())?, args.checkpoint_every)),
     };
     let bar = (!output.quiet() && std::io::stderr().is_terminal()).then(|| {
         let style = ProgressStyle::with_template("{msg} {bar:40} {percent:>3} %  {eta} left");

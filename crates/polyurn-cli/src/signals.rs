@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM: the first asks the run to stop, the second (or a second of waiting) ends the program.
 
+use crate::output::Leftover;
 use polyurn::control::Cancel;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -25,12 +26,14 @@ pub fn listen() {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if RECEIVED.swap(signal, Ordering::SeqCst) != 0 {
+                Leftover::remove_all();
                 std::process::exit(128 + signal);
             }
             cancel().cancel();
             std::thread::spawn(move || {
                 std::thread::sleep(GRACE);
                 crate::output::say("stopped");
+                Leftover::remove_all();
                 std::process::exit(128 + signal);
             });
         }

@@ -176,6 +176,11 @@ impl<'a> Control<'a> {
         }
     }
 
+    /// Time between checkpoints; `None` when they are not wanted.
+    pub fn checkpoint_interval(&self) -> Option<Duration> {
+        self.observer.checkpoint_interval()
+    }
+
     /// Saves the state that `state` builds if a checkpoint is due.
     ///
     /// # Errors

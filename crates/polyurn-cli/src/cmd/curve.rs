@@ -56,8 +56,8 @@ impl<'a> Curve<'a> {
     }
 
     /// The one method of all values, or `mixed`.
-    fn method(&self) -> &'static str {
-        let first = self.scores[0].method;
+    fn method(&self) -> &str {
+        let first = &*self.scores[0].method;
         if self.scores.iter().all(|score| score.method == first) { first } else { "mixed" }
     }
 

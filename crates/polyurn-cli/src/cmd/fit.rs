@@ -31,7 +31,9 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     if let Some(method) = args.method.to_possible_value() {
         args.stream.refuse(method.get_name())?;
     }
-    let mut output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
+    let inputs = [args.data.data.as_path(), Path::new(&args.model.model)];
+    let mut output = Output::open(&args.output, &inputs)?;
+    check_checkpoint(&args.checkpoint, &args.output, &inputs, &mut output)?;
     let fit_path = output.take_path();
     let given = load_model(&args.model.model, &args.prior)?;
     let has_prior = given.has_prior;
@@ -46,7 +48,6 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("fit: with unknown cells (`?`) use --method vb or em".into()));
     }
     args.decomposition.check(problem.model)?;
-    check_checkpoint(&args.checkpoint, &args.output)?;
     let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
     let mut warnings = binding.warnings.clone();
     let mut found = match args.method {

@@ -23,13 +23,14 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     if let Some(path) = &args.heldout {
         return super::heldout::run(args, path);
     }
-    let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
+    let inputs = [args.data.data.as_path(), Path::new(&args.model.model)];
+    let mut output = Output::open(&args.output, &inputs)?;
+    check_checkpoint(&args.checkpoint, &args.output, &inputs, &mut output)?;
     let given = load_model(&args.model.model, &args.prior)?.with_prior()?;
     let binding = load_bound(&given.source, &args.data.data, &args.data.reading, args.method == ScoreMethod::Vb)?;
     if args.totals.is_some() && binding.counts.unknown.is_empty() {
         return Err(Failure::Usage("--totals: no cell of the data has the count `?`, so the total is known".into()));
     }
-    check_checkpoint(&args.checkpoint, &args.output)?;
     if let Some(points) = &given.curve {
         refuse_varied(&free_sizes(&args.sweeps.maximise, &binding.model)?, &points[0], &binding.model)?;
     }

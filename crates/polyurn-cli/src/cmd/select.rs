@@ -6,13 +6,12 @@ use super::select_shown::{AtSize, Shown};
 use crate::args::{CompareArgs, ContestArgs, ScoreMethod, SelectArgs};
 use crate::load::{GivenModel, load_model};
 use crate::output::{Failure, Output};
-use crate::progress::control;
+use crate::progress::{check_checkpoint, control};
 use crate::signals;
 use polyurn::Warning;
 use polyurn::control::Control;
 use polyurn::io::{ReadOptions, read};
-use polyurn::prior::PriorSettings;
-use polyurn::select::{Candidate, Contest, Entry, Field, Ranking, Scored};
+use polyurn::select::{Candidate, Contest, Entry, Field, Logbook, Ranking, Scored};
 use std::path::Path;
 use std::time::Instant;
 
@@ -40,7 +39,8 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     let mut inputs: Vec<&Path> = models.iter().map(Path::new).collect();
     inputs.push(&args.data.data);
     inputs.extend(args.model_prior.as_deref());
-    let output = Output::open(&args.output, &inputs)?;
+    let mut output = Output::open(&args.output, &inputs)?;
+    check_checkpoint(&args.checkpoint, &args.output, &inputs, &mut output)?;
     let given =
         models.iter().map(|model| load_model(model, &args.prior)?.with_prior()).collect::<Result<Vec<_>, _>>()?;
     let a_values = a_values(&given[0], args)?;
@@ -59,13 +59,15 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
         scoring,
         threads: output.n_threads,
         seed: output.seed(),
+        a: None,
         deadline,
         cancel: signals::cancel(),
         wants_bounds: !args.no_bound && args.method != ScoreMethod::Vb,
         most_rounds: ROUNDS,
     };
-    let job = Job { field: &field, contest, args };
-    let mut control = control(&output, &args.limits, None)?;
+    let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
+    let logbook = Logbook::open(&field, &contest, &mut control)?;
+    let job = Job { field: &field, contest, logbook: &logbook, args };
     let (sizes, elsewhere) = match a_values {
         Some(values) => (job.at_all(&values, &mut control)?, Vec::new()),
         None => {
@@ -78,9 +80,14 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     let shown = Shown::new(command, &field, &weights, sizes, elsewhere, args, start.elapsed().as_secs_f64())?;
     output.warn_lines(&shown.warning_lines());
     if args.csv {
-        return output.write(|out| out.write_all(shown.csv().as_bytes()));
+        output.write(|out| out.write_all(shown.csv().as_bytes()))?;
+    } else {
+        output.result(|| shown.json(&output), || shown.text())?;
     }
-    output.result(|| shown.json(&output), || shown.text())
+    if !shown.is_cut() {
+        args.checkpoint.remove();
+    }
+    Ok(())
 }
 
 /// The values of `a` that were listed, if more than one.
@@ -98,22 +105,20 @@ fn a_values(given: &GivenModel, args: &ContestArgs) -> Result<Option<Vec<f64>>, 
 struct Job<'a> {
     field: &'a Field,
     contest: Contest,
+    logbook: &'a Logbook,
     args: &'a ContestArgs,
 }
 
 impl Job<'_> {
     /// All candidates at one value of `a`, or at their own.
     fn at(&self, a: Option<f64>, rounds: u32, control: &mut Control<'_>) -> Result<AtSize, Failure> {
-        let prior = |candidate: &Candidate| {
-            let settings = self.field.settings(candidate);
-            PriorSettings { a: a.or(settings.a), ..settings.clone() }
-        };
         let contest = Contest {
+            a,
             most_rounds: rounds,
             wants_bounds: self.contest.wants_bounds && rounds == ROUNDS,
             ..self.contest.clone()
         };
-        let found = contest.run(self.field, &prior, control)?;
+        let found = contest.run(self.field, self.logbook, control)?;
         Ok(AtSize { a, found })
     }
 

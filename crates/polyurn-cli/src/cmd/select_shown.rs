@@ -110,6 +110,13 @@ impl<'a> Shown<'a> {
         if self.has_several_a { format!("{name} at a = {}", show_short(self.scored(ranked).score.a)) } else { name }
     }
 
+    /// Whether the time limit left something undone.
+    pub fn is_cut(&self) -> bool {
+        let is_cut =
+            |scored: &Scored| scored.score.warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. }));
+        self.found.iter().any(|found| found.as_ref().is_none_or(is_cut))
+    }
+
     /// What is known about the whole, and where a model's own warnings concern those that matter, with their names.
     pub fn warning_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.warnings.iter().map(ToString::to_string).collect();
@@ -315,7 +322,7 @@ impl<'a> Shown<'a> {
                 ranked.prior.to_string(),
                 ranked.posterior.0.to_string(),
                 ranked.posterior.1.to_string(),
-                scored.score.method.to_owned(),
+                scored.score.method.to_string(),
                 format!("{:.3}", scored.seconds),
             ]);
             text += &(row.iter().map(|field| csv_field(field)).collect::<Vec<_>>().join(",") + "\n");
@@ -358,7 +365,7 @@ impl<'a> Shown<'a> {
             let (p, p_error) = ranked.posterior;
             row.push(show_probability(p));
             row.push(if p_error >= 5e-5 { format!("+- {p_error:.4}") } else { String::new() });
-            row.extend([score.method.to_owned(), format!("{:.1} s", scored.seconds)]);
+            row.extend([score.method.to_string(), format!("{:.1} s", scored.seconds)]);
             rows.push(row);
         }
         text += &columns(&rows);

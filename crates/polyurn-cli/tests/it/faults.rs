@@ -66,6 +66,93 @@ fn a_stopped_run_goes_on_from_its_checkpoint_to_the_same_bytes() {
     assert!(!folder.names().contains(&"run.ck".to_owned()), "a finished run removes its checkpoint");
 }
 
+/// Killed ten times, without a chance to say anything, each time later than the last checkpoint.
+#[cfg(unix)]
+#[test]
+fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
+    let folder = Folder::new();
+    folder.write("slow.csv", include_str!("../../src/demo_data/dilemmas.csv"));
+    let exact = slow_problem(&Folder::new());
+    let runs = ["--particles", "200", "--runs", "60", "--threads", "1"];
+    let score = ["score", "--model", "lca(3)", "--data", "slow.csv", "--json", "--seed", "1", "--method", "smc"];
+    let starts = ["--restarts", "200", "--tol", "1e-12", "--threads", "1"];
+    let fit = ["fit", "--model", "lca(4)", "--data", "slow.csv", "--json", "--seed", "1", "--method", "vb"];
+    let ranges = ["select", "--model", "lca(2..4)", "--data", "slow.csv", "--json", "--seed", "1", "--threads", "1"];
+    let ranges = [&ranges[..], &["--method", "smc", "--particles", "100", "--runs", "8", "--heat", "1"]].concat();
+    for (n, args) in [exact, [&score[..], &runs].concat(), [&fit[..], &starts].concat(), ranges].iter().enumerate() {
+        let folder_of_exact;
+        let folder = if n == 0 {
+            folder_of_exact = Folder::new();
+            slow_problem(&folder_of_exact);
+            &folder_of_exact
+        } else {
+            &folder
+        };
+        let start = Instant::now();
+        let whole = timeless(&folder.ok(args));
+        let time = start.elapsed();
+        let resumable = [&args[..], &["--checkpoint", "run.ck", "--checkpoint-every", "1ms"]].concat();
+        let mut n_killed = 0;
+        for _ in 0..10 {
+            let mut child = folder.command(&resumable).stdout(std::process::Stdio::null()).spawn().unwrap();
+            std::thread::sleep(time / 12);
+            n_killed += u32::from(child.try_wait().unwrap().is_none());
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert_eq!(timeless(&folder.ok(&resumable)), whole, "{args:?}");
+        assert!(n_killed > 5, "{args:?} was over after {n_killed} kills");
+    }
+}
+
+/// A run that is stopped by a signal says how to go on; a seed that was drawn is taken up too.
+#[cfg(unix)]
+#[test]
+fn a_stopped_run_says_how_to_go_on() {
+    let folder = Folder::new();
+    folder.write("answers.csv", include_str!("../../src/demo_data/dilemmas.csv"));
+    let base = ["score", "--model", "lca(3)", "--data", "answers.csv", "--method", "smc"];
+    let args = [&base[..], &["--particles", "200", "--runs", "100000", "--threads", "1"]].concat();
+    let stop = |args: &[&str]| {
+        let child = folder.command(args).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = stop(&args);
+    assert!(said.contains("nothing is kept") && said.contains("--checkpoint"), "{said}");
+    let resumable = [&args[..], &["--checkpoint", "run.ck", "--checkpoint-every", "1ms"]].concat();
+    // The second time it goes on from the first one's, whose seed was drawn.
+    for _ in 0..2 {
+        let said = stop(&resumable);
+        assert!(said.contains("run.ck: repeat the command to go on"), "{said}");
+    }
+    // A checkpoint is no place for data or results.
+    let (code, said) = folder.fails(&[&args[..], &["--checkpoint", "answers.csv"]].concat());
+    assert!(code == 2 && said.contains("input") && !said.contains("remove"), "{said}");
+    let (code, said) = folder.fails(&[&args[..], &["--checkpoint", "./same", "-o", "same"]].concat());
+    assert!(code == 2 && said.contains("both checkpoint and output"), "{said}");
+}
+
+/// A result without the times in it.
+fn timeless(text: &str) -> serde_json::Value {
+    fn strip(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                fields.retain(|name, _| name != "seconds" && name != "command_line");
+                fields.values_mut().for_each(strip);
+            }
+            serde_json::Value::Array(list) => list.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    let mut value = serde_json::from_str(text).unwrap();
+    strip(&mut value);
+    value
+}
+
 #[test]
 fn outputs_that_cannot_be_written_fail_before_the_work() {
     let folder = Folder::new();

@@ -1,13 +1,14 @@
 //! What counts are counted in.
 
 use crate::math::Double;
+use serde::{Deserialize, Serialize};
 
 /// Decimal places at most; further ones are rounded.
 pub const MOST_DECIMALS: u8 = 9;
 
 /// Whole tokens, or decimal parts of one. Counts are whole numbers of the unit, so fractions as people write them add up
 /// without rounding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Unit {
     decimals: u8,
 }

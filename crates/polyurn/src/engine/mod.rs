@@ -7,7 +7,7 @@ mod assignments;
 pub mod enumerate;
 pub mod exact;
 mod kind;
-mod mixer;
+pub(crate) mod mixer;
 pub mod naive;
 mod problem;
 mod replicates;

@@ -8,9 +8,10 @@ use crate::evidence::ln_arrangements;
 use crate::urn::Urn;
 use crate::{Purpose, Seed};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 /// What free urns came to.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Hits {
     /// Urns that were run.
     pub n_tries: u64,

@@ -6,9 +6,10 @@ use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
 use crate::math::{Double, LnProduct, Risings, ln_factorial};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 /// The evidence of one model, in natural logs.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// ln p(data | model): the sum of the three parts, and the paper's L_X.
     pub log_marginal: f64,

@@ -9,10 +9,10 @@ use crate::engine::smc::{Estimate, RunResult, Smc, log_mean_exp};
 use crate::error::{Error, Result};
 use crate::math::{Double, ln_factorial, log_sum_exp};
 use crate::prior::GammaTotal;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The joint probability of the seen cells and one total.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TotalProbability {
     /// The total.
     pub tokens: u64,

@@ -2,9 +2,10 @@
 
 use super::spec::ModelSpec;
 use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
 
 /// A node of a [`Model`], by its position in node order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeIndex(pub u32);
 
 /// A table of a [`Model`].

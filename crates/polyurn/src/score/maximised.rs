@@ -4,6 +4,7 @@ use crate::engine::sweeps::{Free, VbFit};
 use crate::error::{Error, Result};
 use crate::graph::{Model, TableIndex};
 use crate::prior::PseudoCounts;
+use serde::{Deserialize, Serialize};
 
 /// The name that stands for the equivalent sample size.
 const SAMPLE_SIZE: &str = "a";
@@ -32,7 +33,7 @@ pub fn free_sizes(names: &[String], model: &Model) -> Result<Free> {
 }
 
 /// A size that was set where the bound is largest.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Maximised {
     /// `a`, or a node.
     pub name: String,

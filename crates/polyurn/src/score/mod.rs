@@ -161,9 +161,9 @@ impl Scoring {
             parts: None,
             given: None,
             totals: None,
-            method: "exact",
+            method: "exact".into(),
             why,
-            kernel: if has_unseen || !is_known { "state map" } else { "closed form" },
+            kernel: if has_unseen || !is_known { "state map" } else { "closed form" }.into(),
             particles: None,
             hits: None,
             climbs: None,
@@ -186,9 +186,9 @@ impl Scoring {
                 None
             }
             Engine::Particles(method, Settled { smc, warning, .. }) => {
-                score.method = method;
+                score.method = method.into();
                 score.warnings.extend(warning);
-                score.kernel = smc.isa.name();
+                score.kernel = smc.isa.name().into();
                 if is_known {
                     let estimate = smc.ln_p_sequence(&problem, means.seed, control)?;
                     let sequence = Double::from(estimate.ln_p_sequence);
@@ -207,8 +207,8 @@ impl Scoring {
             }
             Engine::Vb(vb) => {
                 let fit = control.until(control.turn_end(), |control| vb.fit(&problem, means.seed, control))?;
-                score.method = "vb";
-                score.kernel = vb.climb.isa.name();
+                score.method = "vb".into();
+                score.kernel = vb.climb.isa.name().into();
                 score.warnings.extend(fit.climbs.warnings.iter().cloned());
                 score.maximised = Maximised::all(&self.maximise, &vb.free, &fit);
                 score.a = fit.prior.a();
@@ -228,8 +228,8 @@ impl Scoring {
             }
             Engine::Naive(n_urns) => {
                 let hits = control.until(control.turn_end(), |control| naive(&problem, n_urns, means.seed, control))?;
-                score.method = "naive";
-                score.kernel = "urn";
+                score.method = "naive".into();
+                score.kernel = "urn".into();
                 score.std_error = hits.std_error;
                 if hits.n_hits == 0 {
                     score.warnings.push(Warning::NoHits { tries: hits.n_tries });

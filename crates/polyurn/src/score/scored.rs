@@ -7,9 +7,11 @@ use crate::engine::smc::{Estimate, Smc};
 use crate::engine::sweeps::Climbs;
 use crate::evidence::{Evidence, TotalProbability};
 use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Equivalent sample size.
     pub a: f64,
@@ -28,11 +30,11 @@ pub struct Score {
     /// With unknown cells: the posterior of the total.
     pub totals: Option<Vec<TotalProbability>>,
     /// Name of the engine.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// Why this engine.
     pub why: String,
     /// How it computed.
-    pub kernel: &'static str,
+    pub kernel: Cow<'static, str>,
     /// What the particles did, if there were any.
     pub particles: Option<Particles>,
     /// Free urns and hits, for the naive method.
@@ -50,11 +52,12 @@ pub struct Score {
     /// Distinct records.
     pub records: u64,
     /// What a user should know.
+    #[serde(with = "crate::warning::as_text")]
     pub warnings: Vec<Warning>,
 }
 
 /// What the particles did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Particles {
     /// Their settings.
     pub smc: Smc,
@@ -79,7 +82,7 @@ impl Score {
 
     /// What the number is: `exact`, `estimate`, or `lower` for a lower bound.
     pub fn bound(&self) -> &'static str {
-        match self.method {
+        match &*self.method {
             "exact" => "exact",
             "vb" => "lower",
             _ => "estimate",

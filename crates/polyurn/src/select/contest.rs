@@ -1,6 +1,7 @@
 //! Scores all candidates, the doubtful ones with more work.
 
 use super::field::{Candidate, Field};
+use super::logbook::{Job, Logbook};
 use crate::Seed;
 use crate::control::{Cancel, Control};
 use crate::engine::Problem;
@@ -25,6 +26,8 @@ pub struct Contest {
     pub threads: usize,
     /// Of all random draws.
     pub seed: Seed,
+    /// The size of the prior for all candidates, in place of their own.
+    pub a: Option<f64>,
     /// When to stop; without it nothing depends on the clock.
     pub deadline: Option<Instant>,
     /// Stops from outside.
@@ -82,31 +85,41 @@ const SMALL_ERROR: f64 = 0.1;
 const GROWTH: u64 = 4;
 /// Runs of the first careful round.
 const CAREFUL_RUNS: u64 = 4;
+/// The round of the bounds.
+const BOUNDS: u32 = 0;
 /// Shares of the time that is left for bounds and for quick scores.
 const BOUND_SHARE: f64 = 0.2;
 const QUICK_SHARE: f64 = 0.35;
 
 impl Contest {
-    /// Scores every candidate; there is none where there was no time.
-    ///
-    /// `prior` gives a candidate's prior.
+    /// Scores every candidate; there is none where there was no time. What the logbook has is not done again.
     ///
     /// # Errors
-    /// What is wrong with a model, and a stop from outside.
-    pub fn run(
-        &self,
-        field: &Field,
-        prior: &(dyn Fn(&Candidate) -> PriorSettings + Sync),
-        control: &mut Control<'_>,
-    ) -> Result<Vec<Option<Scored>>> {
-        let runner = Runner { contest: self, field, prior };
+    /// What is wrong with a model, and a stop from outside; the logbook is written down first.
+    pub fn run(&self, field: &Field, logbook: &Logbook, control: &mut Control<'_>) -> Result<Vec<Option<Scored>>> {
+        let found = self.stages(field, logbook, control);
+        let is_cut = match &found {
+            Ok(found) => found.iter().any(|found| found.as_ref().is_none_or(|found| !is_whole(&found.score.warnings))),
+            Err(_) => true,
+        };
+        if is_cut {
+            logbook.keep_now(control)?;
+        }
+        found
+    }
+
+    fn stages(&self, field: &Field, logbook: &Logbook, control: &mut Control<'_>) -> Result<Vec<Option<Scored>>> {
+        let runner = Runner { contest: self, field, logbook };
         let everybody: Vec<usize> = (0..field.candidates().len()).collect();
         let mut found: Vec<Option<Scored>> = vec![None; everybody.len()];
         let is_staged = self.scoring.method == Method::Auto && !self.scoring.wants_particles;
         let mut bounds: Vec<Option<f64>> = vec![None; everybody.len()];
         let mut step = 0.0;
         let n_steps = if is_staged { 3.0 } else { 2.0 };
-        let mut tick = |stage: &str, step: f64, done: f64| control.tick(stage, (step + done) / n_steps);
+        let mut tick = |stage: &str, step: f64, done: f64| {
+            logbook.keep(control)?;
+            control.tick(stage, (step + done) / n_steps)
+        };
         if is_staged || self.wants_bounds {
             bounds = runner.bounds(&everybody, &mut |done| tick("bounds", 0.0, done))?;
             step += 1.0;
@@ -218,10 +231,15 @@ fn within_reach(found: &[Option<Scored>], is_after_quick: bool) -> Vec<usize> {
     all
 }
 
+/// Whether no time limit cut it short.
+fn is_whole(warnings: &[Warning]) -> bool {
+    !warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. }))
+}
+
 struct Runner<'a> {
     contest: &'a Contest,
     field: &'a Field,
-    prior: &'a (dyn Fn(&Candidate) -> PriorSettings + Sync),
+    logbook: &'a Logbook,
 }
 
 impl Runner<'_> {
@@ -241,10 +259,18 @@ impl Runner<'_> {
         let time = self.time(share, who.len().div_ceil(at_once));
         let seed = Seed(self.contest.seed.0.wrapping_add(u64::from(round - 1).wrapping_mul(0x9E37_79B9)));
         let means = Means { threads, time, seed };
-        let scored = self.for_all(who, at_once, tick, |candidate, control| {
+        let scored = self.for_all(who, at_once, round, tick, |candidate, job, control| {
             let binding = self.field.bind(candidate)?;
-            let settings = (self.prior)(candidate);
-            let score = scoring.score(&binding, &settings, means, control)?;
+            let score = match self.logbook.find(job) {
+                Some(score) => score,
+                None => {
+                    let score = scoring.score(&binding, &self.prior(candidate), means, control)?;
+                    if is_whole(&score.warnings) {
+                        self.logbook.enter(job, &score);
+                    }
+                    score
+                }
+            };
             let is_seen = binding.counts.seen_anywhere();
             Ok(Scored { seconds: score.seconds, model: binding.model, is_seen, score, bound: None, n_rounds: round })
         })?;
@@ -263,19 +289,32 @@ impl Runner<'_> {
         let at_once = self.contest.threads;
         let isa = self.contest.scoring.isa;
         let time = self.time(BOUND_SHARE, who.len().div_ceil(at_once));
-        self.for_all(who, at_once, tick, |candidate, control| {
+        self.for_all(who, at_once, BOUNDS, tick, |candidate, job, control| {
+            if let Some(bound) = self.logbook.find(job) {
+                return Ok(bound);
+            }
             let binding = self.field.bind(candidate)?;
-            let prior = Prior::build(&binding.model, &(self.prior)(candidate))?;
+            let prior = Prior::build(&binding.model, &self.prior(candidate))?;
             let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
             let vb = Vb { climb: Climb { isa, ..BOUND }, start: None, free: Default::default() };
             let end = time.map(|time| Instant::now() + time);
             let fit = control.until(end, |control| vb.fit(&problem, self.contest.seed, control))?;
-            Ok(if binding.counts.unknown.is_empty() {
+            let bound = if binding.counts.unknown.is_empty() {
                 evidence(&problem, fit.bound)?.log_marginal
             } else {
                 fit.bound.value()
-            })
+            };
+            if is_whole(&fit.climbs.warnings) {
+                self.logbook.enter(job, &bound);
+            }
+            Ok(bound)
         })
+    }
+
+    /// The prior of a candidate in this contest.
+    fn prior(&self, candidate: &Candidate) -> PriorSettings {
+        let settings = self.field.settings(candidate);
+        PriorSettings { a: self.contest.a.or(settings.a), ..settings.clone() }
     }
 
     /// Time for one candidate, if so many take turns in a share of what is left.
@@ -289,18 +328,22 @@ impl Runner<'_> {
         &self,
         who: &[usize],
         at_once: usize,
+        round: u32,
         tick: &mut dyn FnMut(f64) -> Result<()>,
-        f: impl Fn(&Candidate, &mut Control<'_>) -> Result<R> + Sync,
+        f: impl Fn(&Candidate, Job, &mut Control<'_>) -> Result<R> + Sync,
     ) -> Result<Vec<Option<R>>> {
         let mut stop = Ok(());
-        let job = |&ix: &usize| {
-            let mut control =
-                Control::default().with_cancel(self.contest.cancel.clone()).with_deadline(self.contest.deadline);
+        let do_one = |&ix: &usize| {
+            let a = self.contest.a.map(f64::to_bits);
+            let job = Job { a, most_rounds: self.contest.most_rounds, round, candidate: ix as u32 };
+            let mut control = Control::new(self.logbook.clerk(job))
+                .with_cancel(self.contest.cancel.clone())
+                .with_deadline(self.contest.deadline);
             // Too late to begin: nothing is made ready in vain.
             control.tick("score", 0.0)?;
-            f(&self.field.candidates()[ix], &mut control)
+            f(&self.field.candidates()[ix], job, &mut control)
         };
-        let found = map_watched(who, at_once, job, |done| {
+        let found = map_watched(who, at_once, do_one, |done| {
             if stop.is_ok() {
                 stop = tick(done as f64 / who.len() as f64);
             }

@@ -77,6 +77,11 @@ impl Field {
         Ok(Field { entries, dataset, columns, explained, declared, same_labels, candidates })
     }
 
+    /// The models as they were given.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// The candidates.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates

@@ -7,9 +7,11 @@
 
 mod contest;
 mod field;
+mod logbook;
 mod naming;
 mod ranking;
 
 pub use contest::{Contest, Scored};
 pub use field::{Candidate, Entry, Field};
+pub use logbook::Logbook;
 pub use ranking::{Ranked, Ranking, Verdict};

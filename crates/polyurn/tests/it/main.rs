@@ -22,6 +22,7 @@ mod presets;
 mod prior_sizes;
 mod report;
 mod reversal;
+mod select_resume;
 mod smc_calibration;
 mod smc_engine;
 mod smc_errors;

@@ -3,9 +3,10 @@
 use super::run::RunResult;
 use crate::math::log_sum_exp;
 use crate::warning::Warning;
+use serde::{Deserialize, Serialize};
 
 /// An estimate of ln p(sequence).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// ln of the mean over runs of the estimates of p(sequence), which is unbiased.
     pub ln_p_sequence: f64,
@@ -16,11 +17,12 @@ pub struct Estimate {
     /// The runs.
     pub runs: Vec<RunResult>,
     /// What a user should know.
+    #[serde(with = "crate::warning::as_text")]
     pub warnings: Vec<Warning>,
 }
 
 /// Where a standard error comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorFrom {
     /// The scatter of independent runs.

@@ -62,11 +62,12 @@ use class::Pseudo;
 use frame::{Frame, Width};
 use posterior::{RunPosterior, Sheet};
 use run::{Hands, Run, Source};
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use word::Word;
 
 /// Settings of the particle engine.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Smc {
     /// Particles of each run.
     pub particles: usize,
@@ -75,6 +76,7 @@ pub struct Smc {
     /// What each run does.
     pub path: Path,
     /// Instructions to use; all give the same bytes.
+    #[serde(skip, default = "Isa::detect")]
     pub isa: Isa,
     /// Threads, over runs and over particles; any number gives the same bytes.
     pub threads: usize,

@@ -5,9 +5,10 @@ use crate::counts::Counts;
 use crate::graph::NodeIndex;
 use crate::math::draw;
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
 /// An order of tokens. One order is shared by all particles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Order {
     /// The best that is known for the problem.
     #[default]

@@ -4,9 +4,10 @@
 use super::order::shuffle;
 use crate::math::draw;
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
 /// Gibbs updates of earlier tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Schedule {
     /// Which tokens.
     pub scan: Scan,
@@ -15,7 +16,7 @@ pub struct Schedule {
 }
 
 /// Which tokens are drawn again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Scan {
     /// Round and round in the order of their arrival.
     #[default]
@@ -32,7 +33,7 @@ pub enum Scan {
 
 /// How many tokens are drawn again, for about the same number in all: there are no moves before the second token, nor
 /// after the last if the run ends there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Pace {
     /// As many after each token.
     #[default]

@@ -106,7 +106,7 @@ impl Climbed {
 }
 
 /// All starts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Climbs {
     /// Which of the objectives is the best start's.
     pub best: usize,
@@ -118,6 +118,7 @@ pub struct Climbs {
     /// Whether the best start stood still before its sweeps were used up.
     pub converged: bool,
     /// What a user should know.
+    #[serde(with = "crate::warning::as_text")]
     pub warnings: Vec<Warning>,
 }
 

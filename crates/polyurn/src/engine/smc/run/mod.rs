@@ -21,7 +21,7 @@ use crate::{Purpose, Seed};
 use serde::{Deserialize, Serialize};
 
 /// What a run does, all decided before it starts: nothing here may depend on the run's own particles.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Path {
     /// Order of the tokens.
     pub order: Order,
