@@ -2,6 +2,8 @@
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::output::{Failure, Output};
+use polyurn::Warning;
+use polyurn::engine::TableMeans;
 use polyurn::export::Export;
 use polyurn::fit_file::FitFile;
 use polyurn::predict::Draw;
@@ -28,13 +30,16 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
         ExportFormat::Npz => export.npz()?,
         ExportFormat::Bif => export.bif()?.into_bytes(),
         ExportFormat::Pyldavis => json_text(&json!(export.topics()?)),
-        ExportFormat::Json => json_text(&all(&fit)),
+        ExportFormat::Json => json_text(&all(&fit, export.tables())),
     };
     if args.to == ExportFormat::Npz && args.output.output.is_none() {
         use std::io::IsTerminal;
         if std::io::stdout().is_terminal() {
             return Err(Failure::Usage("--to npz: an archive is no text; give a file with -o".into()));
         }
+    }
+    if export.is_averaged() {
+        output.warn(&[Warning::LabelAveraged { nodes: fit.label_averaged.clone() }]);
     }
     output.write(|out| out.write_all(&bytes))
 }
@@ -45,7 +50,7 @@ fn json_text(value: &Value) -> Vec<u8> {
 
 /// What `fit --json` printed when the file was written, as far as it is kept.
 pub fn result_of(fit: &FitFile) -> Value {
-    let description = all(fit);
+    let description = all(fit, &fit.tables);
     let mut object = fit.result.clone();
     object["command"] = json!("fit");
     for field in ["model", "nodes", "command_line", "tables"] {
@@ -66,10 +71,10 @@ pub fn result_of(fit: &FitFile) -> Value {
     object
 }
 
-/// What the file says, with its tables.
-fn all(fit: &FitFile) -> Value {
+/// What the file says, with tables of it.
+fn all(fit: &FitFile, tables: &[TableMeans]) -> Value {
     let mut object = fit.description();
-    let tables = fit.tables.iter().map(|table| super::table_shown::json(&fit.model, &fit.labels, table));
+    let tables = tables.iter().map(|table| super::table_shown::json(&fit.model, &fit.labels, table));
     object["tables"] = tables.collect();
     object
 }

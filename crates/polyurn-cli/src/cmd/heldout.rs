@@ -157,6 +157,8 @@ struct Scoring<'a> {
     n_used: f64,
     n_new: u64,
     n_dropped: u64,
+    /// Tokens that show nothing to be scored by.
+    n_empty: f64,
     warnings: Vec<Warning>,
 }
 
@@ -174,6 +176,7 @@ impl<'a> Scoring<'a> {
             n_used: 0.0,
             n_new: 0,
             n_dropped: 0,
+            n_empty: 0.0,
             warnings: Vec::new(),
         }
     }
@@ -201,7 +204,7 @@ impl<'a> Scoring<'a> {
         }
         let mut halves = Halves::default();
         let mut units: HashMap<(u32, u32), (f64, f64)> = HashMap::new();
-        let (mut sums, mut ln_joint, mut n_dropped) = (Sums::default(), 0.0, 0);
+        let (mut sums, mut ln_joint, mut n_dropped, mut n_empty) = (Sums::default(), 0.0, 0, 0.0);
         let (given, predictor, n_threads) = (&self.given, self.predictor, self.n_threads);
         self.warnings = self.rows(&names, &mut new_values, |binding, block, new_values| {
             let asked = patterns.of(binding, block)?;
@@ -213,10 +216,17 @@ impl<'a> Scoring<'a> {
                 }
                 let record = block.record(row);
                 let is_shown = |node: &&NodeIndex| record[node.ix()] != MISSING;
+                // A token that shows nothing but where it is has nothing to be scored by.
+                let n_shown = record.iter().filter(|&&value| value != MISSING).count();
+                if n_shown == given.iter().filter(is_shown).count() {
+                    n_empty += n;
+                    continue;
+                }
                 let roots = given.iter().filter(is_shown).map(|&node| predictor.ln_root(node, record[node.ix()]));
                 let ln_given = ln - roots.sum::<f64>();
                 ln_joint += n * ln;
-                match given.first() {
+                match given.first().filter(is_shown) {
+                    // Of those without a document nobody knows which belong together.
                     None => sums.add(n, n * ln_given),
                     Some(root) => {
                         let at = predictor.open_roots().iter().position(|open| open == root);
@@ -234,7 +244,7 @@ impl<'a> Scoring<'a> {
         // A fixed order gives the same bytes each time.
         units.sort_unstable_by_key(|unit| unit.0);
         units.into_iter().for_each(|(_, (n, ln))| sums.add(n, ln));
-        (self.sums, self.ln_joint, self.n_dropped) = (sums, ln_joint, n_dropped);
+        (self.sums, self.ln_joint, self.n_dropped, self.n_empty) = (sums, ln_joint, n_dropped, n_empty);
         if self.sums.tokens == 0.0 {
             return Err(Failure::Usage(format!("{}: there are no tokens to score", self.path.display())));
         }
@@ -288,6 +298,7 @@ impl<'a> Scoring<'a> {
             "new_values": self.n_new,
             "inference_tokens": self.n_used,
             "dropped_values": self.n_dropped,
+            "empty_tokens": self.n_empty,
             "seed": output.seed(),
             "seconds": seconds,
             "warnings": warnings_json(warnings),
@@ -317,6 +328,9 @@ impl<'a> Scoring<'a> {
         if self.n_new > 0 {
             let new = plural(self.n_new, "new value");
             line("new", format!("{new}, inferred from {} other tokens", show_short(self.n_used)));
+        }
+        if self.n_empty > 0.0 {
+            line("tokens left out", format!("{}, which show nothing to be scored by", self.n_empty));
         }
         if self.n_dropped > 0 {
             line("taken as missing", plural(self.n_dropped, "value"));

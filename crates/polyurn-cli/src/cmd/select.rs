@@ -2,7 +2,7 @@
 
 use super::score::scoring;
 use super::select_prior::weights;
-use super::select_shown::{AtSize, Shown};
+use super::select_shown::{AtSize, Shown, Size};
 use crate::args::{CompareArgs, ContestArgs, ScoreMethod, SelectArgs};
 use crate::load::{GivenModel, load_model};
 use crate::output::{Failure, Output};
@@ -71,7 +71,7 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     let (sizes, elsewhere) = match a_values {
         Some(values) => (job.at_all(&values, &mut control)?, Vec::new()),
         None => {
-            let here = job.at(None, ROUNDS, &mut control)?;
+            let here = AtSize { size: Size::Own, found: job.at(None, ROUNDS, &mut control)? };
             let elsewhere = job.elsewhere(&here, &weights, &mut control)?;
             (vec![here], elsewhere)
         }
@@ -110,16 +110,15 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// All candidates at one value of `a`, or at their own.
-    fn at(&self, a: Option<f64>, rounds: u32, control: &mut Control<'_>) -> Result<AtSize, Failure> {
+    /// All candidates at their own `a`, or at these.
+    fn at(&self, a: Option<Vec<f64>>, rounds: u32, control: &mut Control<'_>) -> Result<Vec<Option<Scored>>, Failure> {
         let contest = Contest {
             a,
             most_rounds: rounds,
             wants_bounds: self.contest.wants_bounds && rounds == ROUNDS,
             ..self.contest.clone()
         };
-        let found = contest.run(self.field, self.logbook, control)?;
-        Ok(AtSize { a, found })
+        Ok(contest.run(self.field, self.logbook, control)?)
     }
 
     /// All candidates at several values, each with its share of the time.
@@ -132,7 +131,8 @@ impl Job<'_> {
             });
             let contest = Contest { deadline: share, ..self.contest.clone() };
             let job = Job { contest, ..*self };
-            all.push(job.at(Some(a), ROUNDS, control)?);
+            let found = job.at(Some(vec![a; self.field.candidates().len()]), ROUNDS, control)?;
+            all.push(AtSize { size: Size::Value(a), found });
         }
         Ok(all)
     }
@@ -151,16 +151,21 @@ impl Job<'_> {
             None => FACTORS.to_vec(),
         };
         let Ok(ranking) = Ranking::new(&here.found, weights) else { return Ok(Vec::new()) };
-        let a = here.found[ranking.ranked[0].candidate].as_ref().map_or(1.0, |found| found.score.a);
+        // Each model at multiples of its own: models may differ in nothing else.
+        let own = |ix: usize| here.found[ix].as_ref().map(|found| found.score.a);
+        let best = own(ranking.ranked[0].candidate).unwrap_or(1.0);
+        let own: Vec<f64> = (0..here.found.len()).map(|ix| own(ix).unwrap_or(best)).collect();
+        let is_one = own.iter().all(|&a| a == best);
         let mut all = Vec::new();
         for factor in factors {
             if self.contest.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break;
             }
-            let found = self.at(Some(a * factor), ROUNDS_ELSEWHERE, control)?;
+            let found = self.at(Some(own.iter().map(|a| a * factor).collect()), ROUNDS_ELSEWHERE, control)?;
             // Without time for all of them there is nothing to compare.
-            if found.found.iter().all(Option::is_some) {
-                all.push(found);
+            if found.iter().all(Option::is_some) {
+                let size = if is_one { Size::Value(best * factor) } else { Size::Times(factor) };
+                all.push(AtSize { size, found });
             }
         }
         Ok(all)
@@ -177,9 +182,9 @@ impl Job<'_> {
 pub fn left_out(field: &Field, at: &[AtSize]) -> Option<Warning> {
     let missing = |at: &AtSize| -> Vec<String> {
         let name = |(found, candidate): (&Option<Scored>, &Candidate)| {
-            found.is_none().then(|| match at.a {
-                Some(a) => format!("{} at a = {a}", candidate.model),
-                None => candidate.model.clone(),
+            found.is_none().then(|| match at.size {
+                Size::Value(a) => format!("{} at a = {a}", candidate.model),
+                Size::Own | Size::Times(_) => candidate.model.clone(),
             })
         };
         at.found.iter().zip(field.candidates()).filter_map(name).collect()

@@ -17,8 +17,11 @@ pub fn weights(file: Option<&Path>, candidates: &[Candidate]) -> Result<Vec<f64>
         None => Ok(vec![1.0; candidates.len()]),
         Some(file) => {
             let table = read(file, &ReadOptions::default())?;
-            let weights = Weights::new(file, &table)?;
-            candidates.iter().map(|candidate| weights.of(candidate)).collect()
+            let weights = Weights::new(file, &table, candidates)?;
+            let found: Vec<(usize, f64)> =
+                candidates.iter().map(|candidate| weights.of(candidate)).collect::<Result<_, _>>()?;
+            weights.check_rest(&found)?;
+            Ok(found.into_iter().map(|(_, weight)| weight).collect())
         }
     }
 }
@@ -30,14 +33,36 @@ struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    fn new(file: &'a Path, table: &'a Dataset) -> Result<Self, Failure> {
+    fn new(file: &'a Path, table: &'a Dataset, candidates: &[Candidate]) -> Result<Self, Failure> {
         let weight = table.columns.iter().position(|column| column.name.as_deref() == Some(WEIGHT)).ok_or_else(|| {
             Failure::Usage(format!(
                 "{}: has no column `{WEIGHT}`; give one, beside a column for each node whose size varies, or a column `{MODEL}`",
                 file.display()
             ))
         })?;
+        let nodes: Vec<&str> = candidates.iter().flat_map(|one| &one.sizes).map(|(node, _)| node.as_str()).collect();
+        let mut names = table.columns.iter().map(|column| column.name.as_deref().unwrap_or_default());
+        if let Some(name) = names.find(|name| *name != WEIGHT && *name != MODEL && !nodes.contains(name)) {
+            return Err(Failure::Usage(format!(
+                "{}: column `{name}` is neither `{WEIGHT}` nor `{MODEL}` nor a node whose size varies; leave it out",
+                file.display()
+            )));
+        }
         Ok(Weights { file, table, weight })
+    }
+
+    /// Refuses rows that speak of no model, and weights that are all zero.
+    fn check_rest(&self, found: &[(usize, f64)]) -> Result<(), Failure> {
+        let wrong = |why: String| Err(Failure::Usage(format!("{}: {why}", self.file.display())));
+        if let Some(row) = (0..self.table.n_rows()).find(|row| found.iter().all(|(used, _)| used != row)) {
+            let cells = (0..self.table.columns.len()).filter(|&column| column != self.weight);
+            let cells: Vec<String> = cells.map(|column| self.cell(column, row).unwrap_or_default()).collect();
+            return wrong(format!("the row `{}` speaks of no model that is ranked; leave it out", cells.join(",")));
+        }
+        if found.iter().all(|(_, weight)| *weight == 0.0) {
+            return wrong("all weights are zero; give some model a weight".into());
+        }
+        Ok(())
     }
 
     fn cell(&self, column: usize, row: usize) -> Option<String> {
@@ -46,8 +71,8 @@ impl<'a> Weights<'a> {
         (value < labels.len()).then(|| labels.name(value).into_owned())
     }
 
-    /// The weight in the one row that speaks of this candidate.
-    fn of(&self, candidate: &Candidate) -> Result<f64, Failure> {
+    /// The one row that speaks of this candidate, and the weight in it.
+    fn of(&self, candidate: &Candidate) -> Result<(usize, f64), Failure> {
         let wrong = |why: String| Failure::Usage(format!("{}: {why}", self.file.display()));
         let speaks_of = |row: &usize| {
             (0..self.table.columns.len()).filter(|&column| column != self.weight).all(|column| {
@@ -70,7 +95,7 @@ impl<'a> Weights<'a> {
         };
         let text = self.cell(self.weight, row).unwrap_or_default();
         match text.parse::<f64>() {
-            Ok(weight) if weight >= 0.0 && weight.is_finite() => Ok(weight),
+            Ok(weight) if weight >= 0.0 && weight.is_finite() => Ok((row, weight)),
             _ => Err(wrong(format!(
                 "`{text}` is not a weight for the model `{}`; give a number from 0 on",
                 candidate.model

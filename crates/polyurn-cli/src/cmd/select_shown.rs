@@ -11,9 +11,30 @@ use polyurn::select::{Candidate, Field, Ranked, Ranking, Scored};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// What was found at one value of `a`, or at the models' own.
+/// The size of the prior.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Size {
+    /// Each model's own.
+    Own,
+    /// The same for all.
+    Value(f64),
+    /// Each model's own, multiplied.
+    Times(f64),
+}
+
+impl Size {
+    /// The value of `a`, or what it is multiplied by.
+    fn number(self) -> f64 {
+        match self {
+            Size::Own => 1.0,
+            Size::Value(number) | Size::Times(number) => number,
+        }
+    }
+}
+
+/// What was found at one size of the prior.
 pub struct AtSize {
-    pub a: Option<f64>,
+    pub size: Size,
     pub found: Vec<Option<Scored>>,
 }
 
@@ -27,8 +48,10 @@ pub struct Shown<'a> {
     n_candidates: usize,
     ranking: Ranking,
     /// Rankings at other values of `a`.
-    sensitivity: Vec<(f64, Vec<Option<Scored>>, Ranking)>,
+    sensitivity: Vec<(Size, Vec<Option<Scored>>, Ranking)>,
     has_several_a: bool,
+    /// Whether weights of models were given that are not all the same.
+    has_weights: bool,
     warnings: Vec<Warning>,
     seconds: f64,
 }
@@ -53,7 +76,7 @@ impl<'a> Shown<'a> {
         let own = if has_several_a { &at[..] } else { &[] };
         for other in own.iter().chain(&elsewhere) {
             if let Ok(ranking) = Ranking::new(&other.found, weights) {
-                sensitivity.push((other.a.unwrap_or(f64::NAN), other.found.clone(), ranking));
+                sensitivity.push((other.size, other.found.clone(), ranking));
             }
         }
         let all_weights: Vec<f64> = at.iter().flat_map(|_| weights.iter().copied()).collect();
@@ -70,9 +93,13 @@ impl<'a> Shown<'a> {
             && !sensitivity.is_empty()
             && let Some(best) = &found[ranking.ranked[0].candidate]
         {
-            sensitivity.push((best.score.a, found.clone(), ranking.clone()));
+            let is_relative = sensitivity.iter().any(|(size, ..)| matches!(size, Size::Times(_)));
+            let size = if is_relative { Size::Times(1.0) } else { Size::Value(best.score.a) };
+            sensitivity.retain(|(other, ..)| *other != size);
+            sensitivity.push((size, found.clone(), ranking.clone()));
         }
-        sensitivity.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+        sensitivity.sort_by(|(a, ..), (b, ..)| a.number().total_cmp(&b.number()));
+        let has_weights = weights.iter().any(|&weight| weight != weights[0]);
         let of_data = found.iter().flatten().flat_map(|found| found.score.warnings.iter());
         for warning in of_data {
             if is_about_data(warning) && !warnings.contains(warning) {
@@ -81,7 +108,19 @@ impl<'a> Shown<'a> {
         }
         let n_candidates = field.candidates().len();
         let data = args.data.data.clone();
-        Ok(Shown { command, field, data, found, n_candidates, ranking, sensitivity, has_several_a, warnings, seconds })
+        Ok(Shown {
+            command,
+            field,
+            data,
+            found,
+            n_candidates,
+            ranking,
+            sensitivity,
+            has_several_a,
+            has_weights,
+            warnings,
+            seconds,
+        })
     }
 
     fn candidate(&self, ranked: &Ranked) -> &Candidate {
@@ -120,9 +159,12 @@ impl<'a> Shown<'a> {
     /// What is known about the whole, and where a model's own warnings concern those that matter, with their names.
     pub fn warning_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.warnings.iter().map(ToString::to_string).collect();
-        for &place in &self.ranking.verdict.level {
-            let ranked = &self.ranking.ranked[place];
-            let own = self.scored(ranked).score.warnings.iter().filter(|warning| !is_about_data(warning));
+        for (place, ranked) in self.ranking.ranked.iter().enumerate() {
+            let is_level = self.ranking.verdict.level.contains(&place);
+            let matters = |warning: &&Warning| {
+                !is_about_data(warning) && (is_level || matches!(warning, Warning::BelowBound { .. }))
+            };
+            let own = self.scored(ranked).score.warnings.iter().filter(matters);
             lines.extend(own.map(|warning| format!("{}: {warning}", self.full_name(ranked))));
         }
         lines
@@ -137,34 +179,74 @@ impl<'a> Shown<'a> {
         if ranked.len() == 1 {
             return format!("{name} is the only model that was scored.");
         }
-        if !verdict.is_settled {
+        let nats = |nats: f64| show_short((nats * 100.0).round() / 100.0);
+        if ranked.iter().all(|ranked| self.scored(ranked).score.bound() == "lower") {
+            let runner_up = &ranked[1];
             return format!(
-                "{name} has the highest estimate, but the errors are too large to tell it from {}; give more time \
-                 (--time-limit) or runs (--runs).",
-                and(&others)
+                "{name} has the highest lower bound, {} nats above that of {}. Bounds are no evidence: they may be further \
+                 below it for one model than for another.",
+                nats(-runner_up.log_bayes_factor.0),
+                self.full_name(runner_up)
             );
+        }
+        let highest = if self.has_weights {
+            format!("{name} is the most probable model, with the weights that were given")
+        } else if best.is_bound || !verdict.is_settled {
+            format!("{name} has the highest estimate")
+        } else {
+            format!("{name} has the highest evidence")
+        };
+        if !verdict.is_settled {
+            let bounds: Vec<String> = verdict
+                .level
+                .iter()
+                .map(|&place| &ranked[place])
+                .filter(|ranked| ranked.is_bound)
+                .map(|ranked| self.full_name(ranked))
+                .collect();
+            let why = if bounds.is_empty() {
+                format!("the errors are too large to tell it from {}", and(&others))
+            } else {
+                format!("of {} no more than a lower bound is known", and(&bounds))
+            };
+            return format!("{highest}, but {why}; give more time (--time-limit) or runs (--runs).");
         }
         if !others.is_empty() {
             return format!(
-                "{name} has the highest evidence, but {} nearly level: these data do not tell them apart (Bayes factors \
-                 below 3).",
-                if others.len() == 1 { format!("{} is", others[0]) } else { format!("{} are", and(&others)) }
+                "{highest}, but {} nearly level: these data do not tell them apart ({} below 3).",
+                if others.len() == 1 { format!("{} is", others[0]) } else { format!("{} are", and(&others)) },
+                if self.has_weights { "odds" } else { "Bayes factors" }
             );
         }
-        let runner_up = &ranked[1];
+        let by_evidence =
+            |one: &&&Ranked, other: &&&Ranked| one.log_bayes_factor.0.total_cmp(&other.log_bayes_factor.0);
+        let runner_up = ranked[1..].iter().max_by(|one, other| by_evidence(&one, &other)).expect("more than one");
         let lead = -runner_up.log_bayes_factor.0;
+        let (lead, other) = (nats(lead.abs()), (lead < 0.0, self.full_name(runner_up)));
         let strength = if best.posterior.0 >= CLEAR { "" } else { ", though not by far" };
-        format!(
-            "{name} has the highest evidence{strength}: {} nats above {}.",
-            show_short((lead * 100.0).round() / 100.0),
-            self.full_name(runner_up)
-        )
+        match other {
+            (false, other) if self.has_weights => {
+                format!("{highest}{strength}; its evidence is {lead} nats above that of {other}.")
+            }
+            (false, other) => format!("{highest}{strength}: {lead} nats above {other}."),
+            (true, other) => format!("{highest}{strength}; by evidence alone {other} is {lead} nats above it."),
+        }
+    }
+
+    /// Whether models have an `a` of their own, so that others are multiples of it.
+    fn is_relative(&self) -> bool {
+        self.sensitivity.iter().any(|(size, ..)| matches!(size, Size::Times(_)))
     }
 
     /// How the best model moves with `a`, in one sentence.
     fn movement(&self) -> Option<String> {
+        // With one model there is nothing to move.
+        if self.n_candidates == 1 && !self.has_several_a {
+            return None;
+        }
+        let is_relative = self.is_relative();
         let mut answers: Vec<(String, Vec<f64>)> = Vec::new();
-        for (a, _, ranking) in &self.sensitivity {
+        for (size, _, ranking) in &self.sensitivity {
             let Ranking { ranked, verdict } = ranking;
             let names: Vec<String> =
                 verdict.level.iter().map(|&place| self.name(self.candidate(&ranked[place]))).collect();
@@ -174,8 +256,8 @@ impl<'a> Shown<'a> {
                 (_, level) => format!("{} level", and(level)),
             };
             match answers.last_mut() {
-                Some((before, values)) if *before == answer => values.push(*a),
-                _ => answers.push((answer, vec![*a])),
+                Some((before, values)) if *before == answer => values.push(size.number()),
+                _ => answers.push((answer, vec![size.number()])),
             }
         }
         let from_to = |values: &[f64]| match values {
@@ -184,10 +266,17 @@ impl<'a> Shown<'a> {
         };
         match &answers[..] {
             [] => None,
+            [(_, values)] if values.len() == 1 => None,
+            [(answer, values)] if is_relative => {
+                Some(format!("The answer is the same from {} times a: {answer}.", from_to(values)))
+            }
             [(answer, values)] => Some(format!("The answer is the same from a = {}: {answer}.", from_to(values))),
             several => {
-                let parts: Vec<String> =
-                    several.iter().map(|(answer, values)| format!("{answer} at a = {}", from_to(values))).collect();
+                let part = |(answer, values): &(String, Vec<f64>)| match is_relative {
+                    true => format!("{answer} at {} times a", from_to(values)),
+                    false => format!("{answer} at a = {}", from_to(values)),
+                };
+                let parts: Vec<String> = several.iter().map(part).collect();
                 Some(format!("The answer moves with a: {}.", parts.join("; ")))
             }
         }
@@ -235,29 +324,38 @@ impl<'a> Shown<'a> {
         object["elbo"] = scored.bound.map_or(Value::Null, number);
         object["prior_probability"] = json!(ranked.prior);
         object["posterior_probability"] = json!(ranked.posterior.0);
-        object["posterior_probability_error"] = json!(ranked.posterior.1);
+        object["posterior_probability_error"] = number(ranked.posterior.1);
         object["log_bayes_factor"] = number(ranked.log_bayes_factor.0);
-        object["log_bayes_factor_error"] = json!(ranked.log_bayes_factor.1);
+        object["log_bayes_factor_error"] = number(ranked.log_bayes_factor.1);
+        object["is_lower_bound"] = json!(ranked.is_bound);
         object["seconds"] = json!(scored.seconds);
         object["rounds"] = json!(scored.n_rounds);
         object["nodes"] = nodes_json(&scored.model, &scored.is_seen);
         object
     }
 
-    fn sensitivity_json(&self, (a, found, ranking): &(f64, Vec<Option<Scored>>, Ranking)) -> Value {
+    fn sensitivity_json(&self, (size, found, ranking): &(Size, Vec<Option<Scored>>, Ranking)) -> Value {
         let one = |ranked: &Ranked| {
             let scored = found[ranked.candidate].as_ref().expect("what is ranked was scored");
             let candidate = self.candidate(ranked);
             json!({
                 "model": candidate.model,
                 "sizes": sizes_json(candidate),
+                "a": scored.score.a,
                 "log_marginal": number(scored.score.log_marginal),
                 "std_error": scored.score.std_error,
                 "posterior_probability": ranked.posterior.0,
             })
         };
         json!({
-            "a": a,
+            "a": match size {
+                Size::Value(a) => json!(a),
+                Size::Own | Size::Times(_) => Value::Null,
+            },
+            "times_a": match size {
+                Size::Times(factor) => json!(factor),
+                Size::Own | Size::Value(_) => Value::Null,
+            },
             "best": 0,
             "level": ranking.verdict.level,
             "settled": ranking.verdict.is_settled,
@@ -302,6 +400,7 @@ impl<'a> Shown<'a> {
                 "prior_probability",
                 "posterior_probability",
                 "posterior_probability_error",
+                "is_lower_bound",
                 "method",
                 "seconds",
             ]
@@ -310,18 +409,25 @@ impl<'a> Shown<'a> {
         let mut text = head.iter().map(|name| csv_field(name)).collect::<Vec<_>>().join(",") + "\n";
         for ranked in &self.ranking.ranked {
             let scored = self.scored(ranked);
-            let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+            // Tiny numbers as powers of ten, and none where nothing is known.
+            let plain = |value: f64| match value {
+                value if !value.is_finite() && value > 0.0 => String::new(),
+                value if value != 0.0 && value.abs() < 1e-4 => format!("{value:e}"),
+                value => value.to_string(),
+            };
+            let optional = |value: Option<f64>| value.map_or(String::new(), plain);
             let mut row = self.keys(ranked);
             row.extend([
                 scored.score.log_marginal.to_string(),
                 optional(scored.score.std_error),
                 scored.score.bound().to_owned(),
                 optional(scored.bound),
-                ranked.log_bayes_factor.0.to_string(),
-                ranked.log_bayes_factor.1.to_string(),
-                ranked.prior.to_string(),
-                ranked.posterior.0.to_string(),
-                ranked.posterior.1.to_string(),
+                plain(ranked.log_bayes_factor.0),
+                plain(ranked.log_bayes_factor.1),
+                plain(ranked.prior),
+                plain(ranked.posterior.0),
+                plain(ranked.posterior.1),
+                if ranked.is_bound { "true" } else { "false" }.to_owned(),
                 scored.score.method.to_string(),
                 format!("{:.3}", scored.seconds),
             ]);
@@ -352,7 +458,10 @@ impl<'a> Shown<'a> {
             let score = &scored.score;
             let error = if score.is_exact() { None } else { score.std_error };
             let mut row = self.keys(ranked);
+            // What is only known to be at least so large says so, but where the whole column does.
+            let at_least = |text: String| if ranked.is_bound && !is_bound { format!(">= {text}") } else { text };
             let shown = match error {
+                _ if score.bound() == "lower" => at_least(format!("{:.2}", score.log_marginal)),
                 None => format!("{:.4}", score.log_marginal),
                 error => show_estimate(score.log_marginal, error),
             };
@@ -360,11 +469,13 @@ impl<'a> Shown<'a> {
             row.extend(has_bounds.then(|| scored.bound.map_or(String::new(), |bound| format!("{bound:.2}"))));
             let (factor, factor_error) = ranked.log_bayes_factor;
             let is_best = ranked.candidate == self.ranking.ranked[0].candidate;
-            row.push(if is_best { "0".into() } else { format!("{factor:.2}") });
-            row.push(if factor_error > 0.0 { format!("+- {factor_error:.2}") } else { String::new() });
+            row.push(if is_best { "0".into() } else { at_least(format!("{factor:.2}")) });
+            let has_error = factor_error > 0.0 && factor_error.is_finite();
+            row.push(if has_error { format!("+- {factor_error:.2}") } else { String::new() });
             let (p, p_error) = ranked.posterior;
             row.push(show_probability(p));
-            row.push(if p_error >= 5e-5 { format!("+- {p_error:.4}") } else { String::new() });
+            let has_error = p_error >= 5e-5 && p_error.is_finite();
+            row.push(if has_error { format!("+- {p_error:.4}") } else { String::new() });
             row.extend([score.method.to_string(), format!("{:.1} s", scored.seconds)]);
             rows.push(row);
         }
@@ -383,24 +494,25 @@ impl<'a> Shown<'a> {
     fn sensitivity_text(&self) -> String {
         let shown: Vec<usize> = (0..self.n_candidates)
             .filter(|&ix| {
-                let probability = |(_, _, ranking): &(f64, Vec<Option<Scored>>, Ranking)| {
+                let probability = |(_, _, ranking): &(Size, Vec<Option<Scored>>, Ranking)| {
                     ranking.ranked.iter().find(|ranked| ranked.candidate == ix).map_or(0.0, |ranked| ranked.posterior.0)
                 };
                 self.sensitivity.iter().any(|one| probability(one) >= 1e-3)
             })
             .collect();
-        let mut head = vec!["a".to_owned()];
+        let mut head = vec![if self.is_relative() { "times a" } else { "a" }.to_owned()];
         head.extend(shown.iter().map(|&ix| self.name(&self.field.candidates()[ix])));
         let mut rows = vec![head];
-        for (a, _, ranking) in &self.sensitivity {
-            let mut row = vec![show_short(*a)];
+        for (size, _, ranking) in &self.sensitivity {
+            let mut row = vec![show_short(size.number())];
             row.extend(shown.iter().map(|&ix| {
                 let ranked = ranking.ranked.iter().find(|ranked| ranked.candidate == ix);
                 ranked.map_or(String::new(), |ranked| show_probability(ranked.posterior.0))
             }));
             rows.push(row);
         }
-        format!("Probabilities at other sizes of the prior:\n{}", columns(&rows))
+        let which = if self.has_several_a { "the" } else { "other" };
+        format!("Probabilities at {which} sizes of the prior:\n{}", columns(&rows))
     }
 }
 
@@ -430,7 +542,11 @@ fn and(names: &[String]) -> String {
 }
 
 fn show_probability(p: f64) -> String {
-    if p >= 1e-4 { format!("{p:.4}") } else { format!("{p:.0e}") }
+    match p {
+        0.0 => "0".into(),
+        p if p >= 1e-4 => format!("{p:.4}"),
+        p => format!("{p:.0e}"),
+    }
 }
 
 fn csv_field(text: &str) -> String {

@@ -37,13 +37,18 @@ fn blocks(document: &str) -> Vec<Block> {
     blocks
 }
 
-/// Lines with single blanks, without times.
+/// Lines with single blanks, without times and names of vector instructions.
 fn essence(text: &str) -> Vec<String> {
     let is_number = |word: &str| word.parse::<f64>().is_ok();
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_time = |ix: usize| is_number(words[ix]) && matches!(words.get(ix + 1), Some(&("s" | "s.")));
-        let shown = (0..words.len()).map(|ix| if is_time(ix) { "_" } else { words[ix] });
+        let shown = (0..words.len()).map(|ix| match words[ix] {
+            _ if is_time(ix) => "_",
+            // What this machine has.
+            "(scalar)" | "(avx2)" | "(avx512)" => "(_)",
+            word => word,
+        });
         shown.collect::<Vec<_>>().join(" ")
     };
     text.lines().map(line).filter(|line| !line.is_empty()).collect()

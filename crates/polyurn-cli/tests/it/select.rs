@@ -208,3 +208,63 @@ fn no_time_is_said_to_be_no_time() {
     assert_eq!(code, 1);
     assert!(message.contains("the time limit was reached before there was an answer"), "{message}");
 }
+
+#[test]
+fn weights_that_speak_of_nothing_are_refused() {
+    let folder = dilemmas();
+    let flags = ["select", "--model", "lca(1..2)", "--data", "dilemmas.csv", "--model-prior", "w.csv"];
+    for (table, message) in [
+        ("r,weight\n1,0\n2,0\n", "all weights are zero"),
+        ("r,weight\n1,1\n2,1\n9,1\n", "the row `9` speaks of no model"),
+        ("r,weight,comment\n1,1,x\n2,1,y\n", "column `comment`"),
+    ] {
+        folder.write("w.csv", table);
+        refuses(&folder, &flags, message);
+    }
+}
+
+#[test]
+fn a_verdict_says_when_weights_decide() {
+    let folder = dilemmas();
+    folder.write("w.csv", "r,weight\n1,1e20\n2,1\n");
+    let flags = ["select", "--model", "lca(1..2)", "--data", "dilemmas.csv", "--model-prior", "w.csv", "--seed", "1"];
+    let result = folder.json(&[&flags[..], &["--sensitivity", "none"]].concat());
+    let verdict = result["verdict"].as_str().unwrap();
+    assert!(verdict.contains("r = 1 is the most probable model, with the weights that were given"), "{verdict}");
+    assert!(verdict.contains("by evidence alone r = 2 is 30."), "{verdict}");
+}
+
+#[test]
+fn bounds_are_not_called_evidence() {
+    let folder = dilemmas();
+    let flags = ["select", "--model", "lca(1..3)", "--data", "dilemmas.csv", "--seed", "1", "--method", "vb"];
+    let text = folder.ok(&[&flags[..], &["--sensitivity", "none"]].concat());
+    assert!(text.contains("lower bound (ELBO)") && !text.contains("ln evidence"), "{text}");
+    assert!(text.contains("has the highest lower bound") && text.contains("Bounds are no evidence"), "{text}");
+    let result = folder.json(&[&flags[..], &["--sensitivity", "none"]].concat());
+    assert!(result["settled"] == false && result["models"][0]["is_lower_bound"] == true, "{result}");
+}
+
+/// Models that differ in nothing but their own `a` still do so at multiples of it.
+#[test]
+fn each_model_is_tried_at_multiples_of_its_own_a() {
+    let folder = dilemmas();
+    for (name, a) in [("one.json", 1), ("ten.json", 10)] {
+        let nodes = r#"{"name": "passenger"}, {"name": "critic"}, {"name": "doctor"}, {"name": "director"}"#;
+        folder.write(name, format!(r#"{{"nodes": [{nodes}], "edges": [], "a": {a}}}"#));
+    }
+    let flags = ["compare", "--model", "one.json", "--model", "ten.json", "--data", "dilemmas.csv"];
+    let result = folder.json(&[&flags[..], &["--sensitivity", "0.5,2"]].concat());
+    let rows = result["sensitivity"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| row["times_a"].as_f64().unwrap()).collect::<Vec<_>>(), [0.5, 1.0, 2.0]);
+    for row in rows {
+        assert!(row["a"].is_null());
+        let models = row["models"].as_array().unwrap();
+        assert_ne!(models[0]["log_marginal"], models[1]["log_marginal"], "{row}");
+        let mut sizes: Vec<f64> = models.iter().map(|model| model["a"].as_f64().unwrap()).collect();
+        sizes.sort_by(f64::total_cmp);
+        assert_eq!(sizes[1], 10.0 * sizes[0]);
+    }
+    let text = folder.ok(&[&flags[..], &["--sensitivity", "0.5,2"]].concat());
+    assert!(text.contains("times a"), "{text}");
+}

@@ -17,6 +17,12 @@ impl Export<'_> {
     /// # Errors
     /// When tables are too large to be written out, and when they are averages over namings of hidden values.
     pub fn bif(&self) -> Result<String> {
+        if self.is_averaged() {
+            return Err(Error::Setting(format!(
+                "tables of this fit are averages over all namings of {}, which make no network; fit with --method smc, vb or em",
+                self.fit.label_averaged.join(", ")
+            )));
+        }
         let model = &self.fit.model;
         let n_cells: f64 =
             model.nodes().iter().map(|node| model.tables()[node.table.ix()].n_rows() * f64::from(node.size)).sum();

@@ -21,6 +21,7 @@ use crate::prior::Prior;
 #[derive(Debug)]
 pub struct Export<'f> {
     fit: &'f FitFile,
+    draw: Draw,
     tables: &'f [TableMeans],
 }
 
@@ -37,7 +38,17 @@ impl<'f> Export<'f> {
                 return Err(Error::Setting(format!("this fit by {} holds no draws; leave --draw out", fit.method)));
             }
         };
-        Ok(Export { fit, tables })
+        Ok(Export { fit, draw, tables })
+    }
+
+    /// Whether its tables are averages over namings of hidden values.
+    pub fn is_averaged(&self) -> bool {
+        self.draw == Draw::Means && !self.fit.label_averaged.is_empty()
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> &'f [TableMeans] {
+        self.tables
     }
 
     /// Factor matrices and core.
@@ -45,7 +56,7 @@ impl<'f> Export<'f> {
     /// # Errors
     /// When the model has none, or when tables are averages over namings of hidden values.
     pub fn factors(&self) -> Result<Factors> {
-        if !self.fit.label_averaged.is_empty() {
+        if self.is_averaged() {
             return Err(Error::Setting(format!(
                 "tables of this fit are averages over all namings of {}, which leaves no factors; fit with --method smc, vb \
                  or em",

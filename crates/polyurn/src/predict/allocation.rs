@@ -22,24 +22,29 @@ impl Allocation {
         Some(Allocation { groups })
     }
 
-    /// Takes `n` tokens of a record (a value for each node, [`MISSING`](crate::counts::MISSING) where it shows none): the values of all nodes for most of them, and their share. None where the record was
-    /// not among the data, or all its tokens are handed out.
-    pub fn take(&mut self, record: &[u32], n: u64) -> Option<(Vec<u32>, f64)> {
+    /// Takes `n` tokens of a record (a value for each node, [`MISSING`](crate::counts::MISSING) where it shows none): the
+    /// values of all nodes for most of them, and for each node the share of the tokens that have its value. None where the
+    /// record was not among the data, or all its tokens are handed out.
+    pub fn take(&mut self, record: &[u32], n: u64) -> Option<Vec<(u32, f64)>> {
         let groups = self.groups.get_mut(record)?;
-        let (mut left, mut best): (u64, Option<(Vec<u32>, u64)>) = (n, None);
+        let mut all: Vec<(Vec<u32>, u64)> = Vec::new();
+        let mut left = n;
         while left > 0 {
             let Some((values, of_group)) = groups.last_mut() else { break };
             let taken = left.min(*of_group);
-            if best.as_ref().is_none_or(|best| taken > best.1) {
-                best = Some((values.clone(), taken));
-            }
+            all.push((values.clone(), taken));
             left -= taken;
             *of_group -= taken;
             if *of_group == 0 {
                 groups.pop();
             }
         }
-        let (values, taken) = best?;
-        Some((values, taken as f64 / (n - left) as f64))
+        // The first of equals.
+        let (best, _) = all.iter().rev().max_by_key(|(_, taken)| *taken)?;
+        let share = |(node, &value): (usize, &u32)| {
+            let same = all.iter().filter(|(values, _)| values[node] == value).map(|(_, taken)| taken);
+            (value, same.sum::<u64>() as f64 / (n - left) as f64)
+        };
+        Some(best.iter().enumerate().map(share).collect())
     }
 }

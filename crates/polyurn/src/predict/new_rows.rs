@@ -47,13 +47,19 @@ impl Predictor<'_> {
     /// When the root cannot have new values.
     pub fn new_rows<'r>(&self, root: NodeIndex, records: &[(&'r Question, &'r [u32], f64)]) -> NewRows {
         let at = self.open.iter().position(|&open| open == root).expect("an open root");
+        let is_point = matches!(self.fit.method.as_str(), "em" | "icm");
         let mut parts: Vec<Part> = Vec::new();
         for (ix, slot) in self.slots.iter().enumerate() {
             let Some(slot) = slot.as_ref().filter(|slot| slot.root == at) else { continue };
             let shape = &self.fit.model.tables()[ix];
             let n_cells = slot.n_rows(&self.model.tables()[ix]) * shape.child_size as usize;
             let pseudo = if self.fit.prior.is_given {
-                slot.prior_rows(&self.fit.prior.tables[ix], shape)
+                let mut pseudo = slot.prior_rows(&self.fit.prior.tables[ix], shape);
+                // The mode of the density itself adds pseudo-counts less one.
+                if is_point && self.fit.settings["mode"] == "density" {
+                    pseudo.iter_mut().for_each(|pseudo| *pseudo -= 1.0);
+                }
+                pseudo
             } else {
                 vec![0.0; n_cells]
             };
@@ -65,7 +71,6 @@ impl Predictor<'_> {
             });
         }
         // The first round starts from prior means; from then on the weights are those of the method that made the fit.
-        let is_point = matches!(self.fit.method.as_str(), "em" | "icm");
         let mut rows = NewRows { tables: parts.iter().map(|part| (part.table, part.even())).collect() };
         let n_tokens: f64 = records.iter().map(|record| record.2).sum();
         let mut evaluator = Evaluator::new();

@@ -104,8 +104,10 @@ pub struct ModelAtPrior {
 /// The answer at another size of the prior.
 #[derive(Debug, Clone)]
 pub struct AtPrior {
-    /// The size.
+    /// The size, or what each model's own is multiplied by.
     pub a: f64,
+    /// Whether it is that.
+    pub is_relative: bool,
     /// The models.
     pub models: Vec<ModelAtPrior>,
 }
@@ -327,8 +329,11 @@ impl AtPrior {
             error: finite_at(model, "std_error"),
             probability: finite_at(model, "posterior_probability"),
         };
-        let a = finite_at(value, "a").filter(|a| *a > 0.0)?;
-        Some(AtPrior { a, models: list_at(value, "models").iter().map(one).collect() })
+        let positive = |field: &str| finite_at(value, field).filter(|a| *a > 0.0);
+        let factor = positive("times_a");
+        let a = positive("a").or(factor)?;
+        let models = list_at(value, "models").iter().map(one).collect();
+        Some(AtPrior { a, is_relative: factor.is_some(), models })
     }
 }
 

@@ -19,7 +19,7 @@ pub fn sensitivity_plots(ranking: &Ranking) -> Vec<Figure> {
     }
     let (models, n_more) = leading(&at);
     let axis = |y_title: &str| Chart {
-        x_title: "size of the prior, a".into(),
+        x_title: if at[0].is_relative { "size of the prior, times a" } else { "size of the prior, a" }.into(),
         y_title: y_title.into(),
         is_x_log: true,
         x_ticks: Some(at.iter().map(|at| at.a).collect()),
@@ -83,7 +83,7 @@ fn lines(
             let found = at.models.iter().find(|found| found.model == *model)?;
             let (y, error) = value(found)?;
             let bar = error.filter(|_| y.is_finite()).map(|error| (y - error, y + error));
-            Some(Point { x: at.a, y, bar, tip: tip(&name, at.a, found) })
+            Some(Point { x: at.a, y, bar, tip: tip(&name, at, found) })
         });
         let marker = if ix < 3 { Marker::of(ix) } else { [Marker::Diamond, Marker::Disc, Marker::Square][ix % 3] };
         Series {
@@ -97,8 +97,9 @@ fn lines(
     models.iter().enumerate().map(line).collect()
 }
 
-fn tip(name: &str, a: f64, found: &ModelAtPrior) -> String {
-    let mut lines = vec![name.to_owned(), format!("a = {}", short(a))];
+fn tip(name: &str, at: &AtPrior, found: &ModelAtPrior) -> String {
+    let size = if at.is_relative { format!("{} times a", short(at.a)) } else { format!("a = {}", short(at.a)) };
+    let mut lines = vec![name.to_owned(), size];
     let shown = |evidence| format!("ln evidence {}", log_value_with_error(evidence, found.error));
     lines.extend(found.evidence.map(shown));
     lines.extend(found.probability.map(|p| format!("probability {}", percent(p))));

@@ -4,14 +4,12 @@ use super::field::{Candidate, Field};
 use super::logbook::{Job, Logbook};
 use crate::Seed;
 use crate::control::{Cancel, Control};
-use crate::engine::Problem;
 use crate::engine::smc::Wish;
-use crate::engine::sweeps::{Climb, Vb};
+use crate::engine::sweeps::Climb;
 use crate::error::{Error, Result, Stop};
-use crate::evidence::evidence;
-use crate::graph::Model;
+use crate::graph::{Binding, Model};
 use crate::parallel::map_watched;
-use crate::prior::{Prior, PriorSettings};
+use crate::prior::PriorSettings;
 use crate::score::{Means, Method, Score, Scoring};
 use crate::simd::Isa;
 use crate::warning::Warning;
@@ -26,8 +24,8 @@ pub struct Contest {
     pub threads: usize,
     /// Of all random draws.
     pub seed: Seed,
-    /// The size of the prior for all candidates, in place of their own.
-    pub a: Option<f64>,
+    /// The size of the prior for each candidate, in place of its own.
+    pub a: Option<Vec<f64>>,
     /// When to stop; without it nothing depends on the clock.
     pub deadline: Option<Instant>,
     /// Stops from outside.
@@ -60,7 +58,7 @@ const BOUND: Climb = Climb { restarts: 8, max_iter: 100, tol: 1e-5, isa: Isa::SC
 /// A model whose bound is so many nats below the best bound is left at that. Bounds are below the evidence by tens of nats at
 /// most where models are close, and by more for larger models. Climbs may end far below the best bound, so the next sizes on
 /// either side are scored too.
-const FAR_BELOW: f64 = 100.0;
+pub(super) const FAR_BELOW: f64 = 100.0;
 /// With no more models than this that are not far below, quick scores are not worth their time.
 const FEW: usize = 2;
 /// The quick score: runs, planned seconds of each, moves of each token, pseudo-count of a cell to cool down from; an exact
@@ -82,13 +80,14 @@ pub(super) const ERRORS: f64 = 3.0;
 /// An error below this does not matter to anybody.
 const SMALL_ERROR: f64 = 0.1;
 /// How many times as many runs each further round has.
-const GROWTH: u64 = 4;
+const GROWTH: u64 = 2;
 /// Runs of the first careful round.
 const CAREFUL_RUNS: u64 = 4;
 /// The round of the bounds.
 const BOUNDS: u32 = 0;
-/// Shares of the time that is left for bounds and for quick scores.
+/// Shares of the time that is left for bounds, for models that are far below, and for quick scores.
 const BOUND_SHARE: f64 = 0.2;
+const FAR_SHARE: f64 = 0.1;
 const QUICK_SHARE: f64 = 0.35;
 
 impl Contest {
@@ -113,7 +112,7 @@ impl Contest {
         let everybody: Vec<usize> = (0..field.candidates().len()).collect();
         let mut found: Vec<Option<Scored>> = vec![None; everybody.len()];
         let is_staged = self.scoring.method == Method::Auto && !self.scoring.wants_particles;
-        let mut bounds: Vec<Option<f64>> = vec![None; everybody.len()];
+        let mut bounds: Vec<Option<Score>> = vec![None; everybody.len()];
         let mut step = 0.0;
         let n_steps = if is_staged { 3.0 } else { 2.0 };
         let mut tick = |stage: &str, step: f64, done: f64| {
@@ -129,10 +128,21 @@ impl Contest {
             self.put_beside(&mut found, &bounds);
             return Ok(found);
         }
-        let best_bound = bounds.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
-        let is_far = |ix: usize| bounds[ix].is_some_and(|bound| bound < best_bound - FAR_BELOW);
+        let best_bound = bounds.iter().flatten().map(|bound| bound.log_marginal).fold(f64::NEG_INFINITY, f64::max);
+        let is_far = |ix: usize| bounds[ix].as_ref().is_some_and(|bound| bound.log_marginal < best_bound - FAR_BELOW);
         let is_beside = |ix: usize| everybody.iter().any(|&other| !is_far(other) && field.are_neighbours(ix, other));
         let (far, near): (Vec<usize>, Vec<usize>) = everybody.iter().partition(|&&ix| is_far(ix) && !is_beside(ix));
+        // What is cheap comes first: no later round can then use up its time.
+        let share = FAR_SHARE;
+        runner
+            .round(&far, &self.exact_if_cheap(), 1, share, &mut found, &mut |done| tick("other scores", step, done))?;
+        for (found, bound) in found.iter_mut().zip(&bounds) {
+            if let (Some(found), Some(bound)) = (found, bound)
+                && found.score.bound() == "lower"
+            {
+                found.score = bound.clone();
+            }
+        }
         let mut careful_round = 1;
         let mut doubtful = near.clone();
         if near.len() > FEW || self.most_rounds == 0 {
@@ -154,7 +164,6 @@ impl Contest {
             doubtful = within_reach(&found, false);
             runs *= GROWTH;
         }
-        runner.round(&far, &self.bound_only(), 1, 1.0, &mut found, &mut |done| tick("other scores", step, done))?;
         self.put_beside(&mut found, &bounds);
         Ok(found)
     }
@@ -183,19 +192,26 @@ impl Contest {
         Scoring { wish, patience: PATIENCE / n_contenders as f64, ..self.scoring.clone() }
     }
 
-    fn bound_only(&self) -> Scoring {
-        Scoring { takes_bound: true, climb: BOUND, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+    /// An exact score where that is cheap; else a bound that nobody waits for, since there is a better one already.
+    fn exact_if_cheap(&self) -> Scoring {
+        let climb = Climb { restarts: 1, max_iter: 1, ..BOUND };
+        Scoring { takes_bound: true, climb, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+    }
+
+    fn bound(&self) -> Scoring {
+        let climb = Climb { isa: self.scoring.isa, ..BOUND };
+        Scoring { method: Method::Vb, climb, maximise: Vec::new(), given: Vec::new(), ..self.scoring.clone() }
     }
 
     /// Puts the bounds where they belong, and says where an estimate lies below its own.
-    fn put_beside(&self, found: &mut [Option<Scored>], bounds: &[Option<f64>]) {
-        for (found, &bound) in found.iter_mut().zip(bounds) {
-            let (Some(found), Some(bound)) = (found, bound) else { continue };
+    fn put_beside(&self, found: &mut [Option<Scored>], bounds: &[Option<Score>]) {
+        for (found, bound) in found.iter_mut().zip(bounds) {
+            let (Some(found), Some(bound)) = (found, bound.as_ref().map(|bound| bound.log_marginal)) else { continue };
             found.bound = Some(bound);
+            let is_below = found.is_below_bound();
             let score = &mut found.score;
-            let is_below = score.log_marginal + ERRORS * score.std_error.unwrap_or(0.0) < bound;
             let is_new = !score.warnings.iter().any(|warning| matches!(warning, Warning::BelowBound { .. }));
-            if score.bound() == "estimate" && is_below && is_new {
+            if is_below && is_new {
                 score.warnings.push(Warning::BelowBound { bound: format!("{bound:.2}") });
             }
         }
@@ -205,18 +221,17 @@ impl Contest {
 /// Who has to be scored again: after the quick scores everyone within reach of the best, later those that the errors do not
 /// tell from it, and the best itself. An estimate that lies below its own bound counts as much as the bound.
 fn within_reach(found: &[Option<Scored>], is_after_quick: bool) -> Vec<usize> {
-    let height = |found: &Scored| found.score.log_marginal.max(found.bound.unwrap_or(f64::NEG_INFINITY));
+    let height = |found: &Scored| found.at_least();
     let scored: Vec<(usize, &Scored)> =
         found.iter().enumerate().filter_map(|(ix, found)| Some((ix, found.as_ref()?))).collect();
     let Some(&(best, top)) = scored.iter().max_by(|(_, a), (_, b)| height(a).total_cmp(&height(b))) else {
         return Vec::new();
     };
-    let error = |score: &Score| if score.is_exact() { 0.0 } else { score.std_error.unwrap_or(f64::INFINITY) };
     let is_near = |other: &Scored| {
         let apart = height(top) - height(other);
-        let joint = error(&top.score).hypot(error(&other.score));
+        let joint = top.error().hypot(other.error());
         if is_after_quick {
-            apart <= OUT_OF_REACH
+            apart <= if other.is_below_bound() { FAR_BELOW } else { OUT_OF_REACH }
         } else {
             joint > SMALL_ERROR && apart <= (ERRORS * joint).min(OUT_OF_REACH)
         }
@@ -233,7 +248,34 @@ fn within_reach(found: &[Option<Scored>], is_after_quick: bool) -> Vec<usize> {
 
 /// Whether no time limit cut it short.
 fn is_whole(warnings: &[Warning]) -> bool {
-    !warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. }))
+    !warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. } | Warning::FewMoves { .. }))
+}
+
+impl Scored {
+    /// Whether it is an estimate that lies below its own lower bound: too low, whatever its error says.
+    pub fn is_below_bound(&self) -> bool {
+        self.score.bound() == "estimate" && self.bound.is_some_and(|bound| self.score.log_marginal < bound)
+    }
+
+    /// Whether no more than a lower bound is known of the evidence.
+    pub fn is_bound_only(&self) -> bool {
+        self.score.bound() == "lower" || self.is_below_bound()
+    }
+
+    /// What the evidence is, or is at least.
+    pub fn at_least(&self) -> f64 {
+        let is_below = self.is_below_bound();
+        self.bound.filter(|_| is_below).unwrap_or(self.score.log_marginal)
+    }
+
+    /// Its standard error, as far as it has one: zero for exact numbers, infinite where nothing is known.
+    pub fn error(&self) -> f64 {
+        match self.score.bound() {
+            "exact" => 0.0,
+            _ if self.is_bound_only() => f64::INFINITY,
+            _ => self.score.std_error.unwrap_or(f64::INFINITY),
+        }
+    }
 }
 
 struct Runner<'a> {
@@ -261,22 +303,18 @@ impl Runner<'_> {
         let means = Means { threads, time, seed };
         let scored = self.for_all(who, at_once, round, tick, |candidate, job, control| {
             let binding = self.field.bind(candidate)?;
-            let score = match self.logbook.find(job) {
-                Some(score) => score,
-                None => {
-                    let score = scoring.score(&binding, &self.prior(candidate), means, control)?;
-                    if is_whole(&score.warnings) {
-                        self.logbook.enter(job, &score);
-                    }
-                    score
-                }
-            };
+            let score = self.found_or_scored(job, scoring, &binding, means, control)?;
             let is_seen = binding.counts.seen_anywhere();
             Ok(Scored { seconds: score.seconds, model: binding.model, is_seen, score, bound: None, n_rounds: round })
         })?;
         for (&ix, new) in who.iter().zip(scored) {
             let Some(mut new) = new else { continue };
-            if let Some(before) = &found[ix] {
+            if let Some(before) = &mut found[ix] {
+                // One that the time limit cut short is no better than one that it left alone.
+                if is_whole(&before.score.warnings) && !is_whole(&new.score.warnings) {
+                    before.seconds += new.seconds;
+                    continue;
+                }
                 new.seconds += before.seconds;
             }
             found[ix] = Some(new);
@@ -285,36 +323,41 @@ impl Runner<'_> {
     }
 
     /// The bounds of some candidates.
-    fn bounds(&self, who: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<Vec<Option<f64>>> {
+    fn bounds(&self, who: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<Vec<Option<Score>>> {
         let at_once = self.contest.threads;
-        let isa = self.contest.scoring.isa;
         let time = self.time(BOUND_SHARE, who.len().div_ceil(at_once));
+        let (scoring, means) = (self.contest.bound(), Means { threads: 1, time, seed: self.contest.seed });
         self.for_all(who, at_once, BOUNDS, tick, |candidate, job, control| {
-            if let Some(bound) = self.logbook.find(job) {
-                return Ok(bound);
-            }
             let binding = self.field.bind(candidate)?;
-            let prior = Prior::build(&binding.model, &self.prior(candidate))?;
-            let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
-            let vb = Vb { climb: Climb { isa, ..BOUND }, start: None, free: Default::default() };
             let end = time.map(|time| Instant::now() + time);
-            let fit = control.until(end, |control| vb.fit(&problem, self.contest.seed, control))?;
-            let bound = if binding.counts.unknown.is_empty() {
-                evidence(&problem, fit.bound)?.log_marginal
-            } else {
-                fit.bound.value()
-            };
-            if is_whole(&fit.climbs.warnings) {
-                self.logbook.enter(job, &bound);
-            }
-            Ok(bound)
+            control.until(end, |control| self.found_or_scored(job, &scoring, &binding, means, control))
         })
     }
 
+    /// What the logbook has, or a new score, which it gets if no time limit cut it short.
+    fn found_or_scored(
+        &self,
+        job: Job,
+        scoring: &Scoring,
+        binding: &Binding,
+        means: Means,
+        control: &mut Control<'_>,
+    ) -> Result<Score> {
+        if let Some(score) = self.logbook.find(job) {
+            return Ok(score);
+        }
+        let score = scoring.score(binding, &self.prior(job.candidate as usize), means, control)?;
+        if is_whole(&score.warnings) {
+            self.logbook.enter(job, &score);
+        }
+        Ok(score)
+    }
+
     /// The prior of a candidate in this contest.
-    fn prior(&self, candidate: &Candidate) -> PriorSettings {
-        let settings = self.field.settings(candidate);
-        PriorSettings { a: self.contest.a.or(settings.a), ..settings.clone() }
+    fn prior(&self, ix: usize) -> PriorSettings {
+        let settings = self.field.settings(&self.field.candidates()[ix]);
+        let own = self.contest.a.as_ref().map(|all| all[ix]);
+        PriorSettings { a: own.or(settings.a), ..settings.clone() }
     }
 
     /// Time for one candidate, if so many take turns in a share of what is left.
@@ -334,7 +377,7 @@ impl Runner<'_> {
     ) -> Result<Vec<Option<R>>> {
         let mut stop = Ok(());
         let do_one = |&ix: &usize| {
-            let a = self.contest.a.map(f64::to_bits);
+            let a = self.contest.a.as_ref().map(|all| all[ix].to_bits());
             let job = Job { a, most_rounds: self.contest.most_rounds, round, candidate: ix as u32 };
             let mut control = Control::new(self.logbook.clerk(job))
                 .with_cancel(self.contest.cancel.clone())

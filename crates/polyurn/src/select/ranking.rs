@@ -1,6 +1,6 @@
 //! From evidences to probabilities of models, with their errors, and to a sentence.
 
-use super::contest::{ERRORS, OUT_OF_REACH, Scored};
+use super::contest::{ERRORS, FAR_BELOW, OUT_OF_REACH, Scored};
 use crate::error::{Error, Result};
 use crate::math::log_sum_exp;
 
@@ -9,11 +9,13 @@ use crate::math::log_sum_exp;
 pub struct Ranked {
     /// Which candidate.
     pub candidate: usize,
+    /// Whether its evidence is known to be at least what it is ranked by, and no more.
+    pub is_bound: bool,
     /// Probability before the data.
     pub prior: f64,
-    /// Probability given the data, and its standard error.
+    /// Probability given the data, and its standard error; infinite where nothing is known of it.
     pub posterior: (f64, f64),
-    /// ln of the Bayes factor against the best model, and its standard error.
+    /// ln of the Bayes factor against the best model, and its standard error, likewise.
     pub log_bayes_factor: (f64, f64),
 }
 
@@ -37,34 +39,37 @@ pub struct Verdict {
 
 /// Odds below which models are called level: data that favour one of two so little do not tell them apart.
 const LEVEL_ODDS: f64 = 3.0;
+/// A probability that follows a log evidence by less than this does not depend on it.
+const NEGLIGIBLE: f64 = 1e-9;
 
 impl Ranking {
-    /// Ranks what was found. `weights` are prior probabilities up to a factor, one for each candidate.
+    /// Ranks what was found, estimates below their own lower bound by that bound. `weights` are prior probabilities up to a
+    /// factor, one for each candidate.
     ///
     /// # Errors
     /// When no candidate was scored, or none is possible.
     pub fn new(found: &[Option<Scored>], weights: &[f64]) -> Result<Self> {
         let scored: Vec<usize> = (0..found.len()).filter(|&ix| found[ix].is_some() && weights[ix] > 0.0).collect();
-        let of = |ix: usize| found[ix].as_ref().expect("scored").score.clone();
+        let of = |ix: usize| found[ix].as_ref().expect("scored");
         let total_weight: f64 = scored.iter().map(|&ix| weights[ix]).sum();
-        let logs: Vec<f64> = scored.iter().map(|&ix| of(ix).log_marginal + (weights[ix] / total_weight).ln()).collect();
+        let logs: Vec<f64> = scored.iter().map(|&ix| of(ix).at_least() + (weights[ix] / total_weight).ln()).collect();
         if logs.iter().all(|&ln| ln == f64::NEG_INFINITY) {
             return Err(Error::Setting("no model that was scored can have made these data".into()));
         }
-        let errors: Vec<f64> =
-            scored.iter().map(|&ix| if of(ix).is_exact() { 0.0 } else { of(ix).std_error.unwrap_or(0.0) }).collect();
+        let errors: Vec<f64> = scored.iter().map(|&ix| of(ix).error()).collect();
         let total = log_sum_exp(&logs);
         let probabilities: Vec<f64> = logs.iter().map(|ln| (ln - total).exp()).collect();
         let best = (0..logs.len()).max_by(|&x, &y| logs[x].total_cmp(&logs[y])).expect("at least one");
-        let best_evidence = of(scored[best]).log_marginal;
+        let best_evidence = of(scored[best]).at_least();
         let mut ranked: Vec<(f64, Ranked)> = scored
             .iter()
             .enumerate()
             .map(|(place, &candidate)| {
-                let apart = of(candidate).log_marginal - best_evidence;
+                let apart = of(candidate).at_least() - best_evidence;
                 let joint = if place == best { 0.0 } else { errors[place].hypot(errors[best]) };
                 let ranked = Ranked {
                     candidate,
+                    is_bound: of(candidate).is_bound_only(),
                     prior: weights[candidate] / total_weight,
                     posterior: (probabilities[place], probability_error(place, &probabilities, &errors)),
                     log_bayes_factor: (apart, joint),
@@ -85,7 +90,13 @@ impl Verdict {
         let is_within_errors = |other: &&Ranked| {
             let (apart, error) = other.log_bayes_factor;
             let odds = apart + (other.prior / best.prior).ln();
-            error > 0.0 && odds >= -(ERRORS * error).min(OUT_OF_REACH)
+            let reach = match (error.is_finite(), best.is_bound || other.is_bound) {
+                (true, _) => (ERRORS * error).min(FAR_BELOW),
+                // Bounds are tens of nats below the evidence.
+                (false, true) => FAR_BELOW,
+                (false, false) => OUT_OF_REACH,
+            };
+            error > 0.0 && odds >= -reach
         };
         let is_level = |other: &Ranked| other.posterior.0 * LEVEL_ODDS >= best.posterior.0;
         let is_settled = !ranked[1..].iter().any(|other| is_within_errors(&other));
@@ -100,7 +111,13 @@ impl Verdict {
 fn probability_error(place: usize, probabilities: &[f64], errors: &[f64]) -> f64 {
     let own = probabilities[place];
     let slope = |other: usize| own * (f64::from(u8::from(other == place)) - probabilities[other]);
-    (0..errors.len()).map(|other| (slope(other) * errors[other]).powi(2)).sum::<f64>().sqrt()
+    let part = |other: usize| match slope(other) {
+        slope if errors[other].is_finite() => slope * errors[other],
+        // Where nothing is known of an error, a probability that hardly follows the evidence is still known.
+        slope if slope.abs() < NEGLIGIBLE => 0.0,
+        _ => f64::INFINITY,
+    };
+    (0..errors.len()).map(|other| part(other).powi(2)).sum::<f64>().sqrt()
 }
 
 #[cfg(test)]
@@ -130,7 +147,8 @@ mod tests {
     }
 
     fn ranked(apart: f64, error: f64, posterior: f64) -> Ranked {
-        Ranked { candidate: 0, prior: 0.5, posterior: (posterior, 0.0), log_bayes_factor: (apart, error) }
+        let (posterior, log_bayes_factor) = ((posterior, 0.0), (apart, error));
+        Ranked { candidate: 0, is_bound: false, prior: 0.5, posterior, log_bayes_factor }
     }
 
     #[test]
@@ -140,6 +158,14 @@ mod tests {
         assert_eq!((clear.is_settled, clear.level), (true, vec![0]));
         let uncertain = verdict(&[ranked(-5.0, 2.0, 0.01), ranked(-50.0, 2.0, 0.0)]);
         assert_eq!((uncertain.is_settled, uncertain.level), (false, vec![0, 1]));
+        let wide = verdict(&[ranked(-90.0, 124.0, 1e-50), ranked(-116.0, 124.0, 1e-50)]);
+        assert_eq!((wide.is_settled, wide.level), (false, vec![0, 1]));
+        // Without an error nothing near is settled, and with no more than a bound nothing that is not far below.
+        let unknown = verdict(&[ranked(-20.0, f64::INFINITY, 1e-9), ranked(-30.0, f64::INFINITY, 1e-13)]);
+        assert_eq!((unknown.is_settled, unknown.level), (false, vec![0, 1]));
+        let bound = |apart: f64| Ranked { is_bound: true, ..ranked(apart, f64::INFINITY, 0.0) };
+        let bounds = verdict(&[bound(-60.0), bound(-120.0)]);
+        assert_eq!((bounds.is_settled, bounds.level), (false, vec![0, 1]));
         let level = verdict(&[ranked(-0.5, 0.0, 0.3), ranked(-9.0, 0.0, 1e-4)]);
         assert_eq!((level.is_settled, level.level), (true, vec![0, 1]));
     }

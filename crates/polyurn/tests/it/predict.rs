@@ -4,7 +4,7 @@ use crate::fit_support::{CASES, likelihood, particles, vb};
 use crate::support::{Random, settings};
 use polyurn::counts::MISSING;
 use polyurn::engine::TableMeans;
-use polyurn::fit_file::FitFile;
+use polyurn::fit_file::{AllocatedTokens, FitFile};
 use polyurn::graph::NodeIndex;
 use polyurn::math::special::digamma;
 use polyurn::predict::{Allocation, Draw, Predictor, Workspace};
@@ -196,13 +196,31 @@ fn an_allocation_is_handed_out_token_by_token() {
     let mut allocation = Allocation::of(&fit).unwrap();
     for tokens in &best.allocation {
         for _ in 0..tokens.n_tokens {
-            let (values, share) = allocation.take(&tokens.record, 1).unwrap();
-            assert_eq!(share, 1.0);
-            assert!(tokens.record.iter().zip(&values).all(|(shown, value)| *shown == MISSING || shown == value));
+            let values = allocation.take(&tokens.record, 1).unwrap();
+            assert!(values.iter().all(|(_, share)| *share == 1.0));
+            assert!(tokens.record.iter().zip(&values).all(|(shown, (value, _))| *shown == MISSING || shown == value));
         }
     }
     assert!(best.allocation.iter().all(|tokens| allocation.take(&tokens.record, 1).is_none()), "all are handed out");
     assert!(Allocation::of(&vb(model, data, &PriorSettings::default())).is_none());
+}
+
+#[test]
+fn shares_of_an_allocation_are_those_of_each_node_by_itself() {
+    let (model, data) = CASES[0];
+    let mut fit = particles(model, data);
+    let n_nodes = fit.model.n_nodes();
+    let record = vec![MISSING; n_nodes];
+    let tokens = |first: u32, last: u32, n_tokens: u64| {
+        let mut values = vec![0; n_nodes];
+        (values[0], values[n_nodes - 1]) = (first, last);
+        AllocatedTokens { record: record.clone(), values, n_tokens }
+    };
+    // Three of seven tokens have the commonest combination; four have its first value, five its last one.
+    let allocation = vec![tokens(0, 1, 3), tokens(0, 0, 1), tokens(1, 1, 2), tokens(1, 0, 1)];
+    fit.best.as_mut().unwrap().allocation = allocation;
+    let taken = Allocation::of(&fit).unwrap().take(&record, 7).unwrap();
+    assert_eq!((taken[0], taken[n_nodes - 1]), ((0, 4.0 / 7.0), (1, 5.0 / 7.0)));
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Block {
     }
 
     /// The values that an allocation gives to most tokens of a row, and their share.
-    pub fn take_from(&self, row: usize, allocation: &mut Allocation) -> Option<(Vec<u32>, f64)> {
+    pub fn take_from(&self, row: usize, allocation: &mut Allocation) -> Option<Vec<(u32, f64)>> {
         let n = match self.counts[row] {
             RowCount::Tokens(n) => n,
             _ => 0,

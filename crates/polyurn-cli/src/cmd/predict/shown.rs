@@ -96,7 +96,7 @@ impl Shown<'_> {
         rows: Range<usize>,
         patterns: &[Pattern],
         new_values: &NewValues,
-        drawn: &[Option<(Vec<u32>, f64)>],
+        drawn: &[Option<Vec<(u32, f64)>>],
     ) -> String {
         let mut text = String::new();
         let mut work = Workspace::default();
@@ -115,8 +115,8 @@ impl Shown<'_> {
                 }
                 let at = question.wanted().iter().position(|wanted| wanted == node).expect("unseen nodes are wanted");
                 let all = self.args.probabilities.then(|| work.posterior(at));
-                match drawn.filter(|(values, _)| values[node.ix()] != MISSING) {
-                    Some((values, share)) => Known { best: Some((values[node.ix()], *share)), all },
+                match drawn.map(|nodes| nodes[node.ix()]).filter(|(value, _)| *value != MISSING) {
+                    Some(best) => Known { best: Some(best), all },
                     None => Known { best: work.most_likely(at), all },
                 }
             };
