@@ -1,13 +1,14 @@
 //! The argument list, and how its errors become one line.
 
 use crate::text::{
-    parse_a_values, parse_duration, parse_heat, parse_kappa, parse_memory, parse_name, parse_particles,
+    parse_a_values, parse_draw, parse_duration, parse_heat, parse_kappa, parse_memory, parse_name, parse_particles,
     parse_pseudo_count, parse_sensitivity, parse_tau, parse_tolerance, parse_totals, parse_when,
 };
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use polyurn::engine::exact::TotalsRange;
 use polyurn::engine::smc::When;
 use polyurn::io::Format;
+use polyurn::predict::Draw;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -454,6 +455,9 @@ pub struct FitArgs {
     pub sweeps: FitSweepArgs,
     #[command(flatten)]
     pub stream: StreamArgs,
+    /// With smc and -o: keep so many draws from the posterior, too, for `predict --draw N` [default: 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), requires = "output")]
+    pub draws: Option<u32>,
     /// With smc: also list the posterior of the hidden values of every record, and those of the best allocation.
     #[arg(long)]
     pub hidden: bool,
@@ -475,9 +479,9 @@ pub struct PredictArgs {
     pub fit: PathBuf,
     #[command(flatten)]
     pub data: DataArgs,
-    /// Use the tables and hidden values of one draw: `best`, the most probable allocation (fits by smc).
-    #[arg(long, value_name = "best|N")]
-    pub draw: Option<String>,
+    /// Use the tables and hidden values of one draw (fits by smc): `best`, the most probable allocation, or its number, from 1.
+    #[arg(long, value_name = "best|N", value_parser = parse_draw)]
+    pub draw: Option<Draw>,
     /// Columns to pass through, in front.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', value_parser = parse_name)]
     pub keep: Vec<String>,
@@ -515,9 +519,9 @@ pub struct ExportArgs {
     /// With csv: factor matrices and core instead of tables.
     #[arg(long)]
     pub factors: bool,
-    /// Take the tables of one draw: `best`, the most probable allocation (fits by smc).
-    #[arg(long, value_name = "best")]
-    pub draw: Option<String>,
+    /// Take the tables of one draw (fits by smc): `best`, the most probable allocation, or its number, from 1.
+    #[arg(long, value_name = "best|N", value_parser = parse_draw)]
+    pub draw: Option<Draw>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

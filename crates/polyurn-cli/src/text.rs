@@ -4,6 +4,7 @@ use crate::args::AValues;
 use polyurn::counts::Unit;
 use polyurn::engine::exact::TotalsRange;
 use polyurn::engine::smc::When;
+use polyurn::predict::Draw;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -223,6 +224,15 @@ pub fn parse_heat(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(factor) if (1.0..=1e15).contains(&factor) => Ok(factor),
         _ => Err("expected a factor from 1 to 1e15".into()),
+    }
+}
+
+/// `best`, or the number of a draw, from 1.
+pub fn parse_draw(text: &str) -> Result<Draw, String> {
+    match (text, text.parse::<usize>()) {
+        ("best", _) => Ok(Draw::Best),
+        (_, Ok(number)) if number > 0 => Ok(Draw::Number(number - 1)),
+        _ => Err("expected `best` or the number of a draw, from 1".into()),
     }
 }
 

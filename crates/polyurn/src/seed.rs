@@ -29,6 +29,8 @@ pub enum Purpose {
     Ancestors = 6,
     /// Starts of sweeps.
     Start = 7,
+    /// Which particles are kept as draws.
+    Draws = 8,
 }
 
 /// The generator behind every stream.

@@ -6,7 +6,6 @@ use polyurn::Warning;
 use polyurn::engine::TableMeans;
 use polyurn::export::Export;
 use polyurn::fit_file::FitFile;
-use polyurn::predict::Draw;
 use serde_json::{Value, json};
 
 /// Exports a fit.
@@ -16,14 +15,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("--factors: it goes with --to csv; an npz archive has tables and factors".into()));
     }
     let fit = FitFile::read(&args.fit)?;
-    let draw = match args.draw.as_deref() {
-        None => Draw::Means,
-        Some("best") => Draw::Best,
-        Some(other) => {
-            return Err(Failure::Usage(format!("--draw {other}: a fit file holds the best draw only, `--draw best`")));
-        }
-    };
-    let export = Export::new(&fit, draw)?;
+    let export = Export::new(&fit, args.draw.unwrap_or_default())?;
     let bytes = match args.to {
         ExportFormat::Csv if args.factors => export.factors_csv()?.into_bytes(),
         ExportFormat::Csv => export.tables_csv().into_bytes(),

@@ -109,9 +109,7 @@ fn by_states(
 ) -> Result<Found, Failure> {
     args.particles.check("exact", &[])?;
     args.sweeps.refuse("exact")?;
-    if args.hidden {
-        return Err(Failure::Usage("--hidden: --method exact does not list hidden values; use --method smc".into()));
-    }
+    refuse_hidden(args, "exact")?;
     let posterior = posterior(&Exact { max_memory: args.limits.max_memory }, problem, control)?;
     let names: Vec<String> = posterior.label_averaged().map(|node| problem.model.node(node).name.clone()).collect();
     let is_label_averaged = !names.is_empty();
@@ -141,7 +139,8 @@ fn by_particles(
     let wish = args.particles.wish_for(problem, args.limits.time_limit)?;
     let Settled { smc, warning, .. } = wish.settle(problem, crew, output.seed(), control)?;
     warnings.extend(warning);
-    let posterior = smc.posterior(problem, output.seed(), control)?;
+    let n_draws = args.draws.map_or(0, |n| n as usize);
+    let posterior = smc.posterior_with_draws(problem, n_draws, output.seed(), control)?;
     warnings.extend(posterior.estimate.warnings.iter().cloned());
     if let Some(run) = posterior.from_run {
         let nodes = posterior.exchangeable.iter().map(|&node| problem.model.node(node).name.clone()).collect();
@@ -283,6 +282,9 @@ pub(super) fn refuse_hidden(args: &FitArgs, engine: &str) -> Result<(), Failure>
         return Err(Failure::Usage(format!(
             "--hidden: --method {engine} does not list hidden values; use --method smc"
         )));
+    }
+    if args.draws.is_some() {
+        return Err(Failure::Usage(format!("--draws: --method {engine} draws no allocations; use --method smc")));
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ impl Found {
         let best;
         let (tables, from) = match (&self.particles, self.method) {
             (Some((_, posterior)), _) => {
-                best = posterior.best_tables(problem);
+                best = posterior.best.tables(problem);
                 (&best, format!("the best allocation, in run {}", posterior.best.run))
             }
             (None, "exact") if self.is_label_averaged => {

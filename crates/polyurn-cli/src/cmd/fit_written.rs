@@ -6,8 +6,8 @@ use crate::args::FitArgs;
 use crate::output::{Failure, Output, write_atomically};
 use polyurn::counts::MISSING;
 use polyurn::engine::Problem;
-use polyurn::engine::smc::{RecordAllocation, SmcPosterior};
-use polyurn::fit_file::{self, AllocatedTokens, BestDraw, FitData, FitFile, FitPrior};
+use polyurn::engine::smc::{ParticleAllocation, RecordAllocation};
+use polyurn::fit_file::{self, AllocatedTokens, FitData, FitFile, FitPrior, StoredDraw};
 use polyurn::graph::TableIndex;
 use polyurn::{Error, Warning};
 use serde_json::{Map, Value, json};
@@ -44,6 +44,7 @@ impl Source<'_> {
         let n_records = result["records"].as_u64().unwrap_or(problem.counts.n_records() as u64);
         let n_tables = model.tables().len() as u32;
         let is_stream = fit.found.method == "svb";
+        let posterior = fit.found.particles.as_ref().map(|(_, posterior)| posterior);
         Ok(FitFile {
             model: model.clone(),
             labels: problem.counts.labels.clone(),
@@ -62,7 +63,12 @@ impl Source<'_> {
                 rate: prior.rate(),
             },
             tables: fit.found.tables.clone(),
-            best: fit.found.particles.as_ref().map(|(_, posterior)| best_draw(posterior, problem)),
+            best: posterior.map(|posterior| stored_draw(&posterior.best, problem)),
+            draws: posterior
+                .map_or(&[][..], |posterior| &posterior.draws)
+                .iter()
+                .map(|draw| stored_draw(draw, problem))
+                .collect(),
             value_counts: if is_stream { vec![None; model.n_nodes()] } else { fit_file::value_counts(problem.counts) },
             data: FitData {
                 source: self.args.data.data.display().to_string(),
@@ -79,10 +85,10 @@ impl Source<'_> {
     }
 }
 
-/// Tables and tokens of the best allocation.
-fn best_draw(posterior: &SmcPosterior, problem: &Problem<'_>) -> BestDraw {
+/// Tables and tokens of an allocation.
+fn stored_draw(draw: &ParticleAllocation, problem: &Problem<'_>) -> StoredDraw {
     let mut groups: HashMap<(u32, u32), &RecordAllocation> = HashMap::new();
-    for record in &posterior.best.hidden {
+    for record in &draw.hidden {
         groups.insert((record.block, record.record), record);
     }
     let mut allocation = Vec::new();
@@ -98,7 +104,7 @@ fn best_draw(posterior: &SmcPosterior, problem: &Problem<'_>) -> BestDraw {
             }
         }
     }
-    BestDraw { tables: posterior.best_tables(problem), allocation }
+    StoredDraw { tables: draw.tables(problem), allocation }
 }
 
 /// The digest of a data file; standard input is gone by now.
@@ -149,6 +155,7 @@ fn settings(args: &FitArgs) -> Value {
         "mode": shown(sweeps.mode.map(|mode| format!("{mode:?}").to_lowercase())),
         "update": shown(sweeps.update.map(|update| format!("{update:?}").to_lowercase())),
         "trials": sweeps.trials,
+        "draws": args.draws,
         "seen": stream.seen,
         "tokens": stream.tokens,
         "batch": stream.batch,

@@ -96,6 +96,7 @@ fn fit(args: &ScoreArgs, output: &Output) -> Result<(FitFile, Vec<Warning>), Fai
         },
         tables,
         best: None,
+        draws: Vec::new(),
         value_counts: vec![None; binding.model.n_nodes()],
         data: FitData::default(),
         settings: Value::Null,

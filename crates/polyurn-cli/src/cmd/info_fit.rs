@@ -95,6 +95,9 @@ fn text(fit: &FitFile, path: &Path) -> String {
     if let Some(best) = &fit.best {
         add("best allocation", format!("{} of tokens", plural(best.allocation.len() as u64, "group")));
     }
+    if !fit.draws.is_empty() {
+        add("draws from the posterior", fit.draws.len().to_string());
+    }
     for warning in fit.result["warnings"].as_array().into_iter().flatten() {
         add("warning", warning["message"].as_str().unwrap_or_default().to_owned());
     }

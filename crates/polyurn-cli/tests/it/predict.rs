@@ -255,3 +255,26 @@ fn held_out_flags_are_checked() {
     let json = folder.json(&mixture);
     assert_eq!((&json["units"], &json["log_probability"]), (&"records".into(), &json["log_probability_given"]));
 }
+
+#[test]
+fn draws_are_kept_if_wanted_and_found_by_number() {
+    let folder = topic_folder(&["vb"]);
+    let fit = ["fit", "--model", "doc -> topic[2] -> word", "--data", "d.csv", "--seed", "2", "-q"];
+    let smc = ["--method", "smc", "--particles", "64", "--runs", "2", "--heat", "1"];
+    folder.ok(&[&fit[..], &smc, &["--draws", "3", "-o", "drawn.polyurn"]].concat());
+    assert!(folder.ok(&["info", "drawn.polyurn"]).contains("draws from the posterior"));
+    let predict =
+        |draw: &str| folder.ok(&["predict", "--fit", "drawn.polyurn", "--data", "d.csv", "-q", "--draw", draw]);
+    // Every row of the data has a token in every draw, so all shares are those of allocations; draws differ somewhere.
+    let texts = ["best", "1", "2", "3"].map(predict);
+    assert!(texts.iter().all(|text| text.lines().count() == texts[0].lines().count()));
+    assert!(texts[1..].iter().any(|text| *text != texts[0]) || texts[1] != texts[2]);
+    for (draw, wanted) in [("4", "3 draws; give a number from 1 to 3"), ("0", "from 1"), ("last", "`best`")] {
+        let (code, said) = folder.fails(&["predict", "--fit", "drawn.polyurn", "--data", "d.csv", "--draw", draw]);
+        assert!(code == 2 && said.contains(wanted), "{said}");
+    }
+    let of = |draw: &str| folder.ok(&["export", "drawn.polyurn", "--to", "json", "--draw", draw]);
+    assert_ne!(of("best"), folder.ok(&["export", "drawn.polyurn", "--to", "json"]));
+    let (code, said) = folder.fails(&[&fit[..], &["--method", "vb", "--draws", "3", "-o", "x.polyurn"]].concat());
+    assert!(code == 2 && said.contains("--draws") && !folder.names().contains(&"x.polyurn".to_owned()), "{said}");
+}

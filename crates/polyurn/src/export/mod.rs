@@ -26,18 +26,12 @@ pub struct Export<'f> {
 }
 
 impl<'f> Export<'f> {
-    /// The tables of a fit, or those of its best draw.
+    /// The tables of a fit, or those of a draw.
     ///
     /// # Errors
-    /// When the fit has no draws.
+    /// When the fit has no such draw.
     pub fn new(fit: &'f FitFile, draw: Draw) -> Result<Self> {
-        let tables = match (draw, &fit.best) {
-            (Draw::Means, _) => &fit.tables,
-            (Draw::Best, Some(best)) => &best.tables,
-            (Draw::Best, None) => {
-                return Err(Error::Setting(format!("this fit by {} holds no draws; leave --draw out", fit.method)));
-            }
-        };
+        let tables = draw.stored(fit)?.map_or(&fit.tables, |stored| &stored.tables);
         Ok(Export { fit, draw, tables })
     }
 

@@ -11,7 +11,7 @@ pub(super) struct Kind {
     pub polyurn_version: String,
 }
 
-/// All of it, version 1.
+/// All of it, up to version 2.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
@@ -29,6 +29,9 @@ pub(super) struct Header {
     pub tables: Vec<TableEntry>,
     /// Whether there is a best allocation, under `best/`.
     pub has_best: bool,
+    /// How many draws there are, under `draws/0/` and so on; none before version 2.
+    #[serde(default)]
+    pub n_draws: u64,
     pub data: DataEntry,
     pub settings: Value,
     pub seed: u64,

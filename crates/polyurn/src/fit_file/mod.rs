@@ -24,7 +24,7 @@ use serde_json::Value;
 /// What `fit.json` calls the format.
 pub const FORMAT: &str = "polyurn fit";
 /// The version that is written. All versions up to it can be read.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// Nodes with more values than this have no counts of their values in the file.
 const COUNTED_VALUES: u32 = 10_000_000;
 
@@ -48,7 +48,9 @@ pub struct FitFile {
     /// The tables: posterior means, or points where the method gives points.
     pub tables: Vec<TableMeans>,
     /// The best allocation, for methods that draw allocations.
-    pub best: Option<BestDraw>,
+    pub best: Option<StoredDraw>,
+    /// Draws from the posterior.
+    pub draws: Vec<StoredDraw>,
     /// For each seen node how many tokens have each of its values; none where the data were not kept.
     pub value_counts: Vec<Option<Vec<f64>>>,
     /// The data that were fitted.
@@ -119,7 +121,7 @@ pub struct FitData {
 
 /// One allocation and the tables given it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BestDraw {
+pub struct StoredDraw {
     /// Posterior means of the tables given the allocation.
     pub tables: Vec<TableMeans>,
     /// Where the tokens of records with unseen nodes are.

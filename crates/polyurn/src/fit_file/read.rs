@@ -2,7 +2,7 @@
 
 use super::header::{DataEntry, Header, IntensityEntry, Kind, LabelsEntry, NodeEntry};
 use super::tables::{Arrays, table_of};
-use super::{AllocatedTokens, BestDraw, FORMAT, FORMAT_VERSION, FitData, FitFile, Intensity, npy, prior, seal};
+use super::{AllocatedTokens, FORMAT, FORMAT_VERSION, FitData, FitFile, Intensity, StoredDraw, npy, prior, seal};
 use crate::counts::{Labels, MISSING};
 use crate::engine::TableMeans;
 use crate::error::{Error, Result};
@@ -83,7 +83,9 @@ impl<R: Read + Seek> Archive<R> {
             serde_json::from_slice(&self.bytes("labels.json")?).map_err(|error| format!("labels.json: {error}"))?;
         let labels = labels_of(labels, &model)?;
         let tables = self.tables("tables", &model)?;
-        let best = if header.has_best { Some(self.best(&model)?) } else { None };
+        let best = if header.has_best { Some(self.draw("best", &model)?) } else { None };
+        let draws =
+            (0..header.n_draws).map(|ix| self.draw(&format!("draws/{ix}"), &model)).collect::<Result<_, _>>()?;
         let prior =
             prior::prior_of(header.prior, model.tables(), |table| self.array::<f64>(&format!("prior/{table}.npy")))?;
         let value_counts = self.value_counts(&header.nodes)?;
@@ -97,6 +99,7 @@ impl<R: Read + Seek> Archive<R> {
             prior,
             tables,
             best,
+            draws,
             value_counts,
             data: FitData { source, sha256, n_records: records, n_tokens: tokens },
             settings: header.settings,
@@ -117,18 +120,18 @@ impl<R: Read + Seek> Archive<R> {
         model.tables().iter().enumerate().map(of_table).collect()
     }
 
-    fn best(&mut self, model: &Model) -> Result<BestDraw, String> {
-        let tables = self.tables("best", model)?;
-        let (shape, records) = self.array::<u32>("best/records.npy")?;
-        let (values_shape, values) = self.array::<u32>("best/values.npy")?;
-        let (_, counts) = self.array::<u64>("best/counts.npy")?;
+    fn draw(&mut self, folder: &str, model: &Model) -> Result<StoredDraw, String> {
+        let tables = self.tables(folder, model)?;
+        let (shape, records) = self.array::<u32>(&format!("{folder}/records.npy"))?;
+        let (values_shape, values) = self.array::<u32>(&format!("{folder}/values.npy"))?;
+        let (_, counts) = self.array::<u64>(&format!("{folder}/counts.npy"))?;
         if shape != [counts.len(), model.n_nodes()] || values_shape != shape {
-            return Err("best/records.npy, best/values.npy and best/counts.npy do not fit each other".into());
+            return Err(format!("records.npy, values.npy and counts.npy in {folder} do not fit each other"));
         }
         let sizes = model.sizes();
         let are_values = |row: &[u32]| row.iter().zip(&sizes).all(|(&value, &size)| value < size || value == MISSING);
         if !records.chunks_exact(sizes.len()).chain(values.chunks_exact(sizes.len())).all(are_values) {
-            return Err("best/records.npy or best/values.npy holds what are no values".into());
+            return Err(format!("records.npy or values.npy in {folder} holds what are no values"));
         }
         let rows = records.chunks_exact(sizes.len()).zip(values.chunks_exact(sizes.len())).zip(counts);
         let allocation = rows.map(|((record, values), n_tokens)| AllocatedTokens {
@@ -136,7 +139,7 @@ impl<R: Read + Seek> Archive<R> {
             values: values.to_vec(),
             n_tokens,
         });
-        Ok(BestDraw { tables, allocation: allocation.collect() })
+        Ok(StoredDraw { tables, allocation: allocation.collect() })
     }
 
     fn value_counts(&mut self, nodes: &[NodeEntry]) -> Result<Vec<Option<Vec<f64>>>, String> {

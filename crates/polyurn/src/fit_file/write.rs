@@ -1,7 +1,7 @@
 //! Writing fit files.
 
 use super::header::{DataEntry, Header, IntensityEntry, LabelsEntry, NodeEntry, PriorEntry, TableEntry};
-use super::{BestDraw, FORMAT, FORMAT_VERSION, FitFile, Intensity, npy, prior, seal, tables};
+use super::{FORMAT, FORMAT_VERSION, FitFile, Intensity, StoredDraw, npy, prior, seal, tables};
 use crate::counts::Labels;
 use crate::engine::TableMeans;
 use crate::error::{Error, Result};
@@ -30,15 +30,11 @@ impl FitFile {
         let labels: Vec<LabelsEntry> = self.labels.iter().map(labels_entry).collect();
         archive.json("labels.json", &labels)?;
         archive.tables("tables", &self.tables, self)?;
-        if let Some(BestDraw { tables, allocation }) = &self.best {
-            archive.tables("best", tables, self)?;
-            let shape = [allocation.len(), self.model.n_nodes()];
-            let records = allocation.iter().flat_map(|tokens| tokens.record.iter().copied());
-            archive.file("best/records.npy", &npy::encode(&shape, records))?;
-            let values = allocation.iter().flat_map(|tokens| tokens.values.iter().copied());
-            archive.file("best/values.npy", &npy::encode(&shape, values))?;
-            let counts = allocation.iter().map(|tokens| tokens.n_tokens);
-            archive.file("best/counts.npy", &npy::encode(&[allocation.len()], counts))?;
+        if let Some(best) = &self.best {
+            archive.draw("best", best, self)?;
+        }
+        for (ix, draw) in self.draws.iter().enumerate() {
+            archive.draw(&format!("draws/{ix}"), draw, self)?;
         }
         for (ix, cells) in dense.iter().enumerate() {
             if let Some(cells) = cells {
@@ -62,7 +58,7 @@ impl FitFile {
 
     /// Refuses numbers that JSON and the reader do not take.
     fn check_numbers(&self) -> Result<()> {
-        let tables = self.tables.iter().chain(self.best.iter().flat_map(|best| &best.tables));
+        let tables = self.tables.iter().chain(self.best.iter().chain(&self.draws).flat_map(|draw| &draw.tables));
         let mut cells = tables.flat_map(|table| &table.rows).flat_map(|row| &row.cells);
         if !self.intensity.mean().is_finite() || cells.any(|cell| !(cell.mean.is_finite() && cell.sd.is_finite())) {
             let message = "the fit holds numbers that are not finite, and cannot be written; is the data possible?";
@@ -112,6 +108,7 @@ impl FitFile {
             },
             tables: tables.collect(),
             has_best: self.best.is_some(),
+            n_draws: self.draws.len() as u64,
             data: DataEntry {
                 source: self.data.source.clone(),
                 sha256: self.data.sha256.clone(),
@@ -177,6 +174,19 @@ impl Archive {
             }
         }
         Ok(())
+    }
+
+    /// Tables and tokens of a draw.
+    fn draw(&mut self, folder: &str, draw: &StoredDraw, fit: &FitFile) -> Result<()> {
+        let StoredDraw { tables, allocation } = draw;
+        self.tables(folder, tables, fit)?;
+        let shape = [allocation.len(), fit.model.n_nodes()];
+        let records = allocation.iter().flat_map(|tokens| tokens.record.iter().copied());
+        self.file(&format!("{folder}/records.npy"), &npy::encode(&shape, records))?;
+        let values = allocation.iter().flat_map(|tokens| tokens.values.iter().copied());
+        self.file(&format!("{folder}/values.npy"), &npy::encode(&shape, values))?;
+        let counts = allocation.iter().map(|tokens| tokens.n_tokens);
+        self.file(&format!("{folder}/counts.npy"), &npy::encode(&[allocation.len()], counts))
     }
 
     fn finish(mut self) -> Result<Vec<u8>> {

@@ -1,6 +1,6 @@
-//! The best allocation of a fit, handed out to rows of the data that it was fitted to.
+//! An allocation of a fit, handed out to rows of the data that it was fitted to.
 
-use crate::fit_file::FitFile;
+use crate::fit_file::StoredDraw;
 use hashbrown::HashMap;
 
 /// Hidden values of tokens, by what their records show. Each token is handed out once.
@@ -10,16 +10,15 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// That of a fit, if it has one.
-    pub fn of(fit: &FitFile) -> Option<Self> {
-        let best = fit.best.as_ref()?;
+    /// That of a draw.
+    pub fn of(draw: &StoredDraw) -> Self {
         let mut groups: HashMap<Vec<u32>, Vec<(Vec<u32>, u64)>> = HashMap::new();
-        for tokens in &best.allocation {
+        for tokens in &draw.allocation {
             groups.entry(tokens.record.clone()).or_default().push((tokens.values.clone(), tokens.n_tokens));
         }
         // The last is handed out first.
         groups.values_mut().for_each(|groups| groups.reverse());
-        Some(Allocation { groups })
+        Allocation { groups }
     }
 
     /// Takes `n` tokens of a record (a value for each node, [`MISSING`](crate::counts::MISSING) where it shows none): the

@@ -17,7 +17,7 @@ pub use question::{Question, Workspace};
 
 use crate::decomposition::probabilities;
 use crate::error::{Error, Result};
-use crate::fit_file::FitFile;
+use crate::fit_file::{FitFile, StoredDraw};
 use crate::graph::{Model, ModelSpec, NodeIndex, NodeSpec, Size, TableIndex};
 use crate::plan::CellWeights;
 use direct::Transposed;
@@ -32,6 +32,32 @@ pub enum Draw {
     Means,
     /// Those of the best allocation.
     Best,
+    /// Those of a draw from the posterior, counted from 0.
+    Number(usize),
+}
+
+impl Draw {
+    /// What the fit has of it; nothing for the tables that the method gives.
+    ///
+    /// # Errors
+    /// When there is no such draw.
+    pub fn stored(self, fit: &FitFile) -> Result<Option<&StoredDraw>> {
+        match (self, &fit.best, fit.draws.len()) {
+            (Draw::Means, ..) => Ok(None),
+            (Draw::Best, Some(best), _) => Ok(Some(best)),
+            (Draw::Number(ix), _, n) if ix < n => Ok(Some(&fit.draws[ix])),
+            (_, None, 0) => Err(Error::Setting(format!(
+                "this fit by {} holds no draws; leave --draw out, or fit with --method smc",
+                fit.method
+            ))),
+            (_, _, 0) => Err(Error::Setting(
+                "this fit holds no draw but the best; give `--draw best`, or fit with --draws N to keep more".into(),
+            )),
+            (_, _, n) => {
+                Err(Error::Setting(format!("this fit holds {n} draws; give a number from 1 to {n}, or `best`")))
+            }
+        }
+    }
 }
 
 /// Tables of a fit, ready for new records.
@@ -61,22 +87,16 @@ impl<'f> Predictor<'f> {
     /// When tables are averages over namings of hidden values, when the fit has no best allocation, or when a table is too
     /// large.
     pub fn new(fit: &'f FitFile, draw: Draw) -> Result<Self> {
-        let means = match (draw, &fit.best) {
-            (Draw::Best, Some(best)) => &best.tables,
-            (Draw::Best, None) => {
-                return Err(Error::Setting(format!(
-                    "this fit by {} holds no draws; leave --draw out, or fit with --method smc",
-                    fit.method
-                )));
-            }
-            (Draw::Means, _) if !fit.label_averaged.is_empty() => {
+        let means = match draw.stored(fit)? {
+            Some(stored) => &stored.tables,
+            None if !fit.label_averaged.is_empty() => {
                 return Err(Error::Setting(format!(
                     "tables of this fit are averages over all namings of {}, which say nothing about single records; fit \
                      with --method smc, vb or em",
                     fit.label_averaged.join(", ")
                 )));
             }
-            (Draw::Means, _) => &fit.tables,
+            None => &fit.tables,
         };
         let open = open_roots(fit);
         let model = with_open_roots(&fit.model, &open)?;

@@ -232,7 +232,7 @@ fn tables_of_the_best_particle_are_those_of_its_allocation() {
     with_problem(&binding, &settings(3.0), |problem| {
         let smc = Smc { particles: 50, ..Default::default() };
         let posterior = smc.posterior(problem, Seed(9), &mut Control::default()).unwrap();
-        let found = posterior.best_tables(problem);
+        let found = posterior.best.tables(problem);
         let k = problem.model.find("k").unwrap();
         let mut tokens = [0.0; 2];
         for record in &posterior.best.hidden {

@@ -145,7 +145,7 @@ fn a_good_seal_does_not_save_wrong_contents() {
         assert!(header.contains(from), "{from}");
         with_entry(&good, "fit.json", Some(header.replacen(from, to, 1).as_bytes()))
     };
-    assert_refused(&changed("\"format_version\": 1", "\"format_version\": 2"), "has version 2 of the format");
+    assert_refused(&changed("\"format_version\": 2", "\"format_version\": 3"), "has version 3 of the format");
     assert_refused(&changed("\"format\": \"polyurn fit\"", "\"format\": \"other\""), "its format is \"other\"");
     assert_refused(&changed("\"parents\": []", "\"parents\": [\"i\"]"), "cycle");
     assert_refused(&changed("\"size\": 3", "\"size\": 4294967295"), "fit");

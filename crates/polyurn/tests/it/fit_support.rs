@@ -5,9 +5,9 @@ use polyurn::Seed;
 use polyurn::control::Control;
 use polyurn::counts::MISSING;
 use polyurn::engine::Problem;
-use polyurn::engine::smc::{Smc, SmcPosterior};
+use polyurn::engine::smc::{ParticleAllocation, Smc};
 use polyurn::engine::sweeps::{Climb, Em, Mode, Vb};
-use polyurn::fit_file::{AllocatedTokens, BestDraw, FitData, FitFile, FitPrior, Intensity, value_counts};
+use polyurn::fit_file::{AllocatedTokens, FitData, FitFile, FitPrior, Intensity, StoredDraw, value_counts};
 use polyurn::graph::TableIndex;
 use polyurn::prior::PriorSettings;
 use serde_json::json;
@@ -52,15 +52,16 @@ pub fn particles(model: &str, data: &str) -> FitFile {
     let binding = bound(model, &csv(data));
     with_problem(&binding, &PriorSettings::default(), |problem| {
         let smc = Smc { particles: 32, ..Default::default() };
-        let posterior = smc.posterior(problem, Seed(3), &mut Control::default()).unwrap();
-        let best = Some(best(problem, &posterior));
-        FitFile { tables: posterior.tables, best, ..plain(problem, "smc") }
+        let posterior = smc.posterior_with_draws(problem, 2, Seed(3), &mut Control::default()).unwrap();
+        let best = Some(stored(problem, &posterior.best));
+        let draws = posterior.draws.iter().map(|draw| stored(problem, draw)).collect();
+        FitFile { tables: posterior.tables, best, draws, ..plain(problem, "smc") }
     })
 }
 
-fn best(problem: &Problem<'_>, posterior: &SmcPosterior) -> BestDraw {
+fn stored(problem: &Problem<'_>, draw: &ParticleAllocation) -> StoredDraw {
     let mut allocation = Vec::new();
-    for record in &posterior.best.hidden {
+    for record in &draw.hidden {
         let block = &problem.counts.blocks[record.block as usize];
         let mut shown = vec![MISSING; problem.model.n_nodes()];
         block.read(record.record as usize, &mut shown);
@@ -71,7 +72,7 @@ fn best(problem: &Problem<'_>, posterior: &SmcPosterior) -> BestDraw {
             allocation.push(AllocatedTokens { record: shown.clone(), values, n_tokens: *n_tokens });
         }
     }
-    BestDraw { tables: posterior.best_tables(problem), allocation }
+    StoredDraw { tables: draw.tables(problem), allocation }
 }
 
 fn plain(problem: &Problem<'_>, method: &str) -> FitFile {
@@ -92,6 +93,7 @@ fn plain(problem: &Problem<'_>, method: &str) -> FitFile {
         },
         tables: Vec::new(),
         best: None,
+        draws: Vec::new(),
         value_counts: value_counts(problem.counts),
         data: FitData {
             source: "test.csv".into(),

@@ -193,7 +193,7 @@ fn an_allocation_is_handed_out_token_by_token() {
     let best = fit.best.as_ref().unwrap();
     let n_tokens: u64 = best.allocation.iter().map(|tokens| tokens.n_tokens).sum();
     assert_eq!(n_tokens, 10);
-    let mut allocation = Allocation::of(&fit).unwrap();
+    let mut allocation = Allocation::of(best);
     for tokens in &best.allocation {
         for _ in 0..tokens.n_tokens {
             let values = allocation.take(&tokens.record, 1).unwrap();
@@ -202,7 +202,6 @@ fn an_allocation_is_handed_out_token_by_token() {
         }
     }
     assert!(best.allocation.iter().all(|tokens| allocation.take(&tokens.record, 1).is_none()), "all are handed out");
-    assert!(Allocation::of(&vb(model, data, &PriorSettings::default())).is_none());
 }
 
 #[test]
@@ -219,7 +218,7 @@ fn shares_of_an_allocation_are_those_of_each_node_by_itself() {
     // Three of seven tokens have the commonest combination; four have its first value, five its last one.
     let allocation = vec![tokens(0, 1, 3), tokens(0, 0, 1), tokens(1, 1, 2), tokens(1, 0, 1)];
     fit.best.as_mut().unwrap().allocation = allocation;
-    let taken = Allocation::of(&fit).unwrap().take(&record, 7).unwrap();
+    let taken = Allocation::of(fit.best.as_ref().unwrap()).take(&record, 7).unwrap();
     assert_eq!((taken[0], taken[n_nodes - 1]), ((0, 4.0 / 7.0), (1, 5.0 / 7.0)));
 }
 
@@ -227,6 +226,15 @@ fn shares_of_an_allocation_are_those_of_each_node_by_itself() {
 fn averages_over_namings_and_missing_draws_are_refused() {
     let mut fit = vb(CASES[0].0, CASES[0].1, &PriorSettings::default());
     assert!(Predictor::new(&fit, Draw::Best).unwrap_err().to_string().contains("holds no draws"));
+    let drawn = particles(CASES[0].0, CASES[0].1);
+    assert_eq!(drawn.draws.len(), 2);
+    for (ix, draw) in drawn.draws.iter().enumerate() {
+        assert_eq!(Draw::Number(ix).stored(&drawn).unwrap(), Some(draw));
+        assert_eq!(draw.allocation.iter().map(|tokens| tokens.n_tokens).sum::<u64>(), 10);
+        assert!(Predictor::new(&drawn, Draw::Number(ix)).is_ok());
+    }
+    let beyond = Predictor::new(&drawn, Draw::Number(2)).unwrap_err().to_string();
+    assert!(beyond.contains("2 draws; give a number from 1 to 2"), "{beyond}");
     fit.label_averaged = vec!["k".into()];
     assert!(Predictor::new(&fit, Draw::Means).unwrap_err().to_string().contains("all namings of k"));
 }

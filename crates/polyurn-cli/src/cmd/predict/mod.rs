@@ -15,7 +15,7 @@ use patterns::Patterns;
 use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
 use polyurn::io::{ReadOptions, read_rows};
-use polyurn::predict::{Allocation, Draw, Predictor};
+use polyurn::predict::{Allocation, Predictor};
 use polyurn::{Error, Stop, Warning};
 use rows::{Binding, Reading, RowReader, ValueNames};
 use shown::Shown;
@@ -29,15 +29,7 @@ const BLOCK: usize = 65_536;
 pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     let output = Output::open(&args.output, &[&args.data.data, &args.fit])?;
     let fit = FitFile::read(&args.fit)?;
-    let draw = match args.draw.as_deref() {
-        None => Draw::Means,
-        Some("best") => Draw::Best,
-        Some(other) => {
-            return Err(Failure::Usage(format!(
-                "--draw {other}: a fit file holds the best draw only; give `--draw best`, or leave it out"
-            )));
-        }
-    };
+    let draw = args.draw.unwrap_or_default();
     let predictor = Predictor::new(&fit, draw)?;
     let given = given_nodes(args, &predictor)?;
     let names = ValueNames::new(&fit);
@@ -49,7 +41,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         n_threads: output.n_threads,
         patterns: Some(Patterns::new(&predictor, predictor.hidden(), args.impute)),
         new_values: NewValues::new(&predictor),
-        allocation: (draw == Draw::Best).then(|| Allocation::of(&fit)).flatten(),
+        allocation: draw.stored(&fit)?.map(Allocation::of),
         n_rows: 0,
         n_dropped: 0,
         warnings: Vec::new(),

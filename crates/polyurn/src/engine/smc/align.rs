@@ -222,9 +222,9 @@ mod tests {
         let sheet = Sheet::new(&problem, &layout);
         run.bring_up_to_date();
         let hidden_before: Vec<Vec<Vec<u32>>> = (0..40).map(|particle| run.hidden_values(particle)).collect();
-        let before = run.posterior(&problem, &sheet, 0);
+        let before = run.posterior(&problem, &sheet, 0, &[]);
         let hidden_after: Vec<Vec<Vec<u32>>> = (0..40).map(|particle| run.hidden_values(particle)).collect();
-        let after = run.posterior(&problem, &sheet, 0);
+        let after = run.posterior(&problem, &sheet, 0, &[]);
         assert_ne!(hidden_before, hidden_after, "{text}: some particle is renamed");
         for (before, after) in before.particles().iter().zip(after.particles()) {
             assert!((before.log_joint - after.log_joint).abs() < 1e-9, "{text}: {before:?} {after:?}");

@@ -42,7 +42,7 @@ mod workspace;
 
 pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
 pub use order::Order;
-pub use posterior::{BestParticle, RecordAllocation, RecordPosterior, SmcPosterior, WeightedAllocation};
+pub use posterior::{ParticleAllocation, RecordAllocation, RecordPosterior, SmcPosterior, WeightedAllocation};
 pub use resample::{Scheme, When};
 pub use run::{Path, RunResult};
 pub use schedule::{Pace, Scan, Schedule};
@@ -52,12 +52,13 @@ pub(super) use layout::Layout;
 
 use super::mixer::Mixer;
 use super::replicates::{PilotPlace, Stage, Team, Turn, replicates};
-use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::error::{Error, Result, Stop};
+use crate::math::draw::open_unit;
 use crate::simd::Isa;
 use crate::warning::Warning;
+use crate::{Purpose, Seed};
 use class::Pseudo;
 use frame::{Frame, Width};
 use posterior::{RunPosterior, Sheet};
@@ -120,7 +121,21 @@ impl Smc {
     /// # Errors
     /// As [`Smc::ln_p_sequence`]; and an error for data that cannot occur or have unknown cells: they have no such posterior.
     pub fn posterior(&self, problem: &Problem<'_>, seed: Seed, control: &mut Control<'_>) -> Result<SmcPosterior> {
-        self.prepare_for(problem, true)?.posterior(seed, control)
+        self.posterior_with_draws(problem, 0, seed, control)
+    }
+
+    /// The same, with some particles of all runs, picked by their weights.
+    ///
+    /// # Errors
+    /// As for [`Smc::posterior`].
+    pub fn posterior_with_draws(
+        &self,
+        problem: &Problem<'_>,
+        n_draws: usize,
+        seed: Seed,
+        control: &mut Control<'_>,
+    ) -> Result<SmcPosterior> {
+        self.prepare_for(problem, true)?.posterior(n_draws, seed, control)
     }
 
     /// Estimates ln p(sequence) of the seen records.
@@ -142,6 +157,12 @@ macro_rules! with_word {
             Width::Bits32 => $self.$method::<u32>($($argument),*),
         }
     };
+}
+
+/// Uniform numbers that pick draws: of a run its particles, of all runs one of them.
+fn draw_uniforms(n_draws: usize, seed: Seed, replicate: u64) -> Vec<f64> {
+    let mut rng = seed.stream(Purpose::Draws, replicate, 0, 0);
+    (0..n_draws).map(|_| open_unit(&mut rng)).collect()
 }
 
 /// A problem made ready for particles.
@@ -204,7 +225,7 @@ impl Prepared<'_, '_> {
         seconds * self.smc.particles as f64 / run.into_result().n_updates.max(1) as f64
     }
 
-    fn posterior(&self, seed: Seed, control: &mut Control<'_>) -> Result<SmcPosterior> {
+    fn posterior(&self, n_draws: usize, seed: Seed, control: &mut Control<'_>) -> Result<SmcPosterior> {
         if !self.problem.counts.unknown.is_empty() {
             return Err(Error::Setting(
                 "the posterior of the tables needs a known total, but some cells are unknown (`?`); use score for the totals"
@@ -214,10 +235,11 @@ impl Prepared<'_, '_> {
         let sheet = Sheet::new(self.problem, self.layout);
         let mut mix = Mixer(self.fingerprint(seed));
         mix.word(1);
+        mix.word(n_draws as u64);
         let n_runs = if self.layout.records.len() == 0 { 1 } else { self.smc.runs };
         let done =
             replicates(n_runs, Stage::Main { name: "smc", fingerprint: mix.0 }, self.team, control, |turn, tick| {
-                with_word!(self.one_posterior(&sheet, seed, turn, tick))
+                with_word!(self.one_posterior(&sheet, n_draws, seed, turn, tick))
             })?;
         if done.finished.iter().all(|run| run.result.ln_p_sequence == f64::NEG_INFINITY) {
             return Err(Error::Setting(
@@ -225,8 +247,9 @@ impl Prepared<'_, '_> {
             ));
         }
         let warnings = done.warnings(n_runs);
+        let uniforms = draw_uniforms(n_draws, seed, u64::MAX);
         let mut posterior =
-            SmcPosterior::combine(self.problem, self.layout, &sheet, done.finished, self.smc.particles)?;
+            SmcPosterior::combine(self.problem, self.layout, &sheet, done.finished, self.smc.particles, &uniforms)?;
         posterior.estimate.warnings.extend(warnings);
         Ok(posterior)
     }
@@ -234,13 +257,15 @@ impl Prepared<'_, '_> {
     fn one_posterior<W: Word>(
         &self,
         sheet: &Sheet,
+        n_draws: usize,
         seed: Seed,
         turn: Turn,
         tick: &dyn Fn(f64) -> Result<()>,
     ) -> Result<RunPosterior> {
         let mut run = self.new_run::<W>(seed, turn);
         run.go(tick)?;
-        Ok(run.posterior(self.problem, sheet, turn.replicate as usize))
+        let uniforms = draw_uniforms(n_draws, seed, turn.replicate);
+        Ok(run.posterior(self.problem, sheet, turn.replicate as usize, &uniforms))
     }
 
     /// With unknown cells: ln p(seen sequence, then m tokens in unknown cells) for m = 0, 1, .. from every run, as long as

@@ -40,20 +40,22 @@ pub struct SmcPosterior {
     /// For each table the posterior mean of the sum of its squared cell counts; `None` likewise.
     pub table_sum_of_squares: Option<Vec<f64>>,
     /// The allocation of largest probability among all particles.
-    pub best: BestParticle,
+    pub best: ParticleAllocation,
+    /// Draws from the posterior: particles, picked by their weights. Those of one run have one labelling.
+    pub draws: Vec<ParticleAllocation>,
     /// For each record with unseen nodes their posterior.
     pub hidden: Vec<RecordPosterior>,
     /// All particles of all runs, each with its weight and what does not depend on labels.
     pub particles: Vec<WeightedAllocation>,
 }
 
-impl SmcPosterior {
-    /// Means and spreads of all tables given the best allocation: one labelling of the hidden values, as factors need it.
-    pub fn best_tables(&self, problem: &Problem<'_>) -> Vec<TableMeans> {
+impl ParticleAllocation {
+    /// Means and spreads of all tables given this allocation: one labelling of the hidden values, as factors need it.
+    pub fn tables(&self, problem: &Problem<'_>) -> Vec<TableMeans> {
         let model = problem.model;
         let mut rows = CountsOfRows::new(model.tables().len());
         let allocations: HashMap<(u32, u32), &RecordAllocation> =
-            self.best.hidden.iter().map(|record| ((record.block, record.record), record)).collect();
+            self.hidden.iter().map(|record| ((record.block, record.record), record)).collect();
         let mut values = vec![0; model.n_nodes()];
         for (block_ix, (block, pattern)) in problem.counts.blocks.iter().zip(problem.plan.patterns()).enumerate() {
             for (record, count) in block.counts.iter().enumerate() {
@@ -91,9 +93,9 @@ pub struct WeightedAllocation {
     pub d_ep: f64,
 }
 
-/// The most probable allocation that was met.
+/// One particle's allocation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BestParticle {
+pub struct ParticleAllocation {
     /// Its run.
     pub run: usize,
     /// ln p(sequence, hidden values).
@@ -133,7 +135,8 @@ pub struct RunPosterior {
     cells: Vec<Moments>,
     particles: Vec<WeightedAllocation>,
     squares: Vec<f64>,
-    best: BestParticle,
+    best: ParticleAllocation,
+    draws: Vec<ParticleAllocation>,
     hidden: Vec<f64>,
 }
 
@@ -228,8 +231,9 @@ impl Sheet {
 }
 
 impl<W: Word> Run<'_, W> {
-    /// What this run's particles say, with hidden values named as in the best of them.
-    pub fn posterior(&mut self, problem: &Problem<'_>, sheet: &Sheet, run: usize) -> RunPosterior {
+    /// What this run's particles say, with hidden values named as in the best of them, and some of them, each picked by
+    /// weight with a uniform number.
+    pub fn posterior(&mut self, problem: &Problem<'_>, sheet: &Sheet, run: usize, uniforms: &[f64]) -> RunPosterior {
         self.bring_up_to_date();
         let weights = self.normalised_weights();
         let mut squares = vec![0.0; problem.model.tables().len()];
@@ -256,12 +260,14 @@ impl<W: Word> Run<'_, W> {
         let constant = evidence(problem, Double::ZERO).map_or(0.0, |parts| parts.log_p_total)
             + ln_factorial(problem.counts.n_tokens).value()
             - self.ln_factorials_of_seen_records();
-        let best = BestParticle {
+        let allocation = |particle: usize| ParticleAllocation {
             run,
-            log_joint: ln_joint[best],
-            ln_pi: ln_pi[best] + constant,
-            hidden: self.allocation_of(best),
+            log_joint: ln_joint[particle],
+            ln_pi: ln_pi[particle] + constant,
+            hidden: self.allocation_of(particle),
         };
+        let best = allocation(best);
+        let draws = uniforms.iter().map(|&uniform| allocation(pick(&weights, uniform))).collect();
         let particles = (0..weights.len())
             .map(|ix| WeightedAllocation { weight: weights[ix], log_joint: ln_joint[ix], d_ep: d_ep[ix] })
             .collect();
@@ -271,6 +277,7 @@ impl<W: Word> Run<'_, W> {
             particles,
             squares,
             best,
+            draws,
             hidden: self.hidden(&weights),
         }
     }
@@ -293,6 +300,20 @@ impl<W: Word> Run<'_, W> {
     }
 }
 
+/// The place of a uniform number among weights.
+fn pick(weights: &[f64], uniform: f64) -> usize {
+    let mut left = uniform * weights.iter().sum::<f64>();
+    let mut last = 0;
+    for (ix, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+        last = ix;
+        left -= weight;
+        if left <= 0.0 {
+            break;
+        }
+    }
+    last
+}
+
 /// ln of x (x + 1) .. (x + n - 1), good enough to compare particles by.
 fn ln_rising(x: f64, n: f64) -> f64 {
     if n == 0.0 || x == 0.0 { 0.0 } else { libm::lgamma(x + n) - libm::lgamma(x) }
@@ -309,6 +330,7 @@ impl SmcPosterior {
         sheet: &Sheet,
         runs: Vec<RunPosterior>,
         n_particles: usize,
+        uniforms: &[f64],
     ) -> Result<Self> {
         let results: Vec<RunResult> = runs.iter().map(|run| run.result.clone()).collect();
         let estimate = Estimate::combine(results, n_particles, layout.records.len() == 0);
@@ -357,6 +379,8 @@ impl SmcPosterior {
         });
         let hidden: Vec<RecordPosterior> = hidden.filter(|record| !record.nodes.is_empty()).collect();
         let best = runs[largest(&|run| run.best.ln_pi)].best.clone();
+        let drawn = |(ix, &uniform): (usize, &f64)| runs[pick(&share, uniform)].draws[ix].clone();
+        let draws = uniforms.iter().enumerate().map(drawn).collect();
         let particles = runs
             .iter()
             .zip(&share)
@@ -371,6 +395,7 @@ impl SmcPosterior {
             d_ep,
             table_sum_of_squares,
             best,
+            draws,
             hidden,
             particles,
         })
@@ -476,5 +501,17 @@ impl<W: Word> Run<'_, W> {
         let mut positions = vec![Vec::new(); course.layout.records.len()];
         course.order.iter().enumerate().for_each(|(at, &record)| positions[record as usize].push(at as u32));
         positions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn particles_are_picked_by_weight() {
+        let picked = |uniform: f64| pick(&[0.0, 1.0, 0.0, 3.0, 0.0], uniform);
+        assert_eq!([1e-9, 0.24, 0.26, 0.999_999].map(picked), [1, 1, 3, 3]);
+        assert_eq!(pick(&[0.0, 0.5], 1.0), 1);
     }
 }

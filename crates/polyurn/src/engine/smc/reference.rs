@@ -207,7 +207,7 @@ impl<'a> Case<'a> {
         let source = Source { seed: Seed(6), replicate: 0 };
         let mut run = Run::<W>::new(self.problem.counts, &self.layout, &frame, path, hands, source);
         run.go(&|_| Ok(())).unwrap();
-        format!("{:?}", run.posterior(self.problem, &Sheet::new(self.problem, &self.layout), 0))
+        format!("{:?}", run.posterior(self.problem, &Sheet::new(self.problem, &self.layout), 0, &[]))
     }
 
     /// Short and long integers, with and without vector instructions.

@@ -298,6 +298,10 @@ impl Mixture<'_> {
         }
         self.buffers.sums.fill(0.0);
         self.buffers.smallest = f64::INFINITY;
+        if let [family] = self.arrangement.record_families[..] {
+            self.many_values_of_one(family, records);
+            return self.add_sums(run);
+        }
         for record in records {
             let at_hand = record - self.buffers.first;
             self.buffers.product[..n].fill(1.0);
@@ -320,6 +324,49 @@ impl Mixture<'_> {
             self.add_product(record);
         }
         self.add_sums(run);
+    }
+
+    /// Its records, where one family changes from record to record: its cells are read where they are.
+    #[inline(always)]
+    fn many_values_of_one(&mut self, family: usize, records: Range<usize>) {
+        let n = self.n_states;
+        let shift = self.chunk.shifts[family];
+        let first = self.buffers.first;
+        let Buffers { base, sums, tokens, normalisers, smallest, starts, .. } = &mut *self.buffers;
+        let (base, sums) = (&base[..n], &mut sums[..n]);
+        let starts = starts_from(self.arrangement, first, starts, records.start);
+        for (ix, record) in records.enumerate() {
+            if self.arrangement.is_wide
+                && let Some(&next) = starts.get(ix + AHEAD)
+            {
+                for cell in (0..n).step_by(LANES) {
+                    fetch_ahead(self.weights, next as usize + cell);
+                    if let Some(shift) = shift {
+                        fetch_ahead(self.out, next.wrapping_add_signed(shift) as usize + cell);
+                    }
+                }
+            }
+            let weights = &self.weights[starts[ix] as usize..][..n];
+            let normaliser = long_dot(base, weights);
+            normalisers[record - first] = normaliser;
+            *smallest = smallest.min(normaliser);
+            if normaliser < TOO_SMALL {
+                continue;
+            }
+            let factor = tokens[record - first] / normaliser;
+            let expected = |(weight, base): (&f64, &f64)| weight * (factor * base);
+            match shift {
+                None => sums.iter_mut().zip(weights.iter().zip(base)).for_each(|(sum, pair)| *sum += expected(pair)),
+                Some(shift) => {
+                    let out = &mut self.out[starts[ix].wrapping_add_signed(shift) as usize..][..n];
+                    for ((sum, out), pair) in sums.iter_mut().zip(out).zip(weights.iter().zip(base)) {
+                        let expected = expected(pair);
+                        *sum += expected;
+                        *out += expected;
+                    }
+                }
+            }
+        }
     }
 
     /// Adds a run's sums in the buffer to the families that are the same throughout.
