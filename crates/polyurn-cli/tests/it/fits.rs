@@ -33,7 +33,7 @@ fn every_method_writes_a_fit_and_still_prints_it() {
         let json = folder.json(&["info", "f.polyurn"]);
         assert_eq!(
             (&json["method"], &json["seed"], &json["format_version"]),
-            (&method[0].into(), &3.into(), &1.into())
+            (&method[0].into(), &3.into(), &2.into())
         );
         assert_eq!(json["data"]["tokens"], 9.0);
         assert_eq!(json["nodes"][0]["seen"], false);

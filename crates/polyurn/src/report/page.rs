@@ -5,7 +5,7 @@ use super::figure::Figure;
 use super::fit_result::Fit;
 use super::policy::content_policy;
 use super::result::{Caution, Content, Outcome, Ranking};
-use super::text::{escape, log_value, log_value_with_error, percent, shell, shorten};
+use super::text::{escape, log_value, log_value_with_error, percent, shell, shorten, with_code};
 
 /// Rows of the table of models.
 const MOST_MODELS: usize = 200;
@@ -78,7 +78,7 @@ fn header(title: &str, outcome: &Outcome) -> String {
 fn ranking_header(ranking: &Ranking) -> String {
     let mut out = String::new();
     if !ranking.verdict.is_empty() {
-        out += &format!("<p class=\"verdict\">{}</p>\n", escape(&ranking.verdict));
+        out += &format!("<p class=\"verdict\">{}</p>\n", with_code(&escape(&ranking.verdict)));
     }
     let best = ranking.best();
     let mut facts = format!("Best of {}: <code>{}</code>", ranking.models.len(), escape(&best.model));
@@ -123,7 +123,7 @@ fn fit_header(fit: &Fit, outcome: &Outcome) -> String {
 
 fn cautions_html<'c>(cautions: impl Iterator<Item = &'c Caution>) -> String {
     let lines: String =
-        cautions.map(|caution| format!("<p>{}</p>\n", with_flags(&sentence(&caution.message)))).collect();
+        cautions.map(|caution| format!("<p>{}</p>\n", with_code(&with_flags(&sentence(&caution.message))))).collect();
     if lines.is_empty() { lines } else { format!("<div class=\"cautions\" role=\"note\">\n{lines}</div>\n") }
 }
 

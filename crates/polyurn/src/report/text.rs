@@ -1,5 +1,18 @@
 //! Words and numbers as a page shows them: escaped, rounded, quoted.
 
+/// HTML in which what stands between two backticks is set as code.
+pub fn with_code(html: &str) -> String {
+    let mut out = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some((before, (code, after))) =
+        rest.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
+    {
+        out += &format!("{before}<code>{code}</code>");
+        rest = after;
+    }
+    out + rest
+}
+
 /// Text that is safe inside HTML and XML, between tags and inside quoted attributes. Characters that XML forbids and those
 /// that turn the direction of writing around are replaced, since they could break a page or hide what it says.
 pub fn escape(text: &str) -> String {
@@ -145,6 +158,12 @@ pub fn cut_to(text: &str, most: f64, size: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn backticks_come_in_pairs() {
+        assert_eq!(with_code("a `b c` d `e` `f"), "a <code>b c</code> d <code>e</code> `f");
+        assert_eq!(with_code(&escape("`<b>`")), "<code>&lt;b&gt;</code>");
+    }
 
     #[test]
     fn nothing_in_a_label_is_markup() {

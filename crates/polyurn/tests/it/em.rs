@@ -39,6 +39,14 @@ fn matrices_are_updated_as_by_multiplicative_updates() {
     compare_with_multiplicative_updates((7, 5, 3), 0, 25);
 }
 
+/// So many hidden values no longer stay in registers.
+#[test]
+fn matrices_of_many_components_are_updated_as_by_multiplicative_updates() {
+    for n_hidden in [64, 65, 130] {
+        compare_with_multiplicative_updates((12, 11, n_hidden), 0, 10);
+    }
+}
+
 /// So many records are kept in fewer bytes.
 #[test]
 fn matrices_of_a_million_cells_are_updated_as_by_multiplicative_updates() {
