@@ -1,16 +1,13 @@
 //! A ranking that is stopped and taken up again.
 
-use crate::support::csv;
-use polyurn::control::{Cancel, Control, Observer, Progress};
+use crate::support::{Keeper, Saved, csv};
+use polyurn::control::{Cancel, Control, Progress};
 use polyurn::engine::smc::Wish;
 use polyurn::graph::ModelSource;
 use polyurn::prior::PriorSettings;
 use polyurn::score::{Method, Scoring};
 use polyurn::select::{Contest, Entry, Field, Logbook, Scored};
-use polyurn::{Error, Result, Seed, Stop};
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::time::Duration;
+use polyurn::{Error, Seed, Stop};
 
 /// Answers to three questions, of two kinds of people.
 fn field() -> Field {
@@ -47,33 +44,14 @@ fn contest(method: Method, cancel: &Cancel) -> Contest {
     }
 }
 
-/// Keeps checkpoints in memory, and stops at a look.
-struct Keeper {
-    cancel: Cancel,
-    looks_left: u32,
-    saved: Rc<RefCell<Option<Vec<u8>>>>,
-}
-
-impl Observer for Keeper {
-    fn progress(&mut self, _: Progress<'_>) {
-        match self.looks_left {
-            0 => self.cancel.cancel(),
-            _ => self.looks_left -= 1,
-        }
-    }
-
-    fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
-        Ok(self.saved.borrow().clone())
-    }
-
-    fn checkpoint_interval(&self) -> Option<Duration> {
-        Some(Duration::ZERO)
-    }
-
-    fn save_checkpoint(&mut self, state: &[u8]) -> Result<()> {
-        *self.saved.borrow_mut() = Some(state.to_vec());
-        Ok(())
-    }
+/// Stops at a look, after so many others.
+fn keeper(cancel: &Cancel, mut looks_left: u32, saved: &Saved) -> Keeper<impl FnMut(Progress<'_>) + use<>> {
+    let (cancel, saved) = (cancel.clone(), saved.clone());
+    let look = move |_: Progress<'_>| match looks_left {
+        0 => cancel.cancel(),
+        _ => looks_left -= 1,
+    };
+    Keeper { saved, look }
 }
 
 /// What was found, without the time it took.
@@ -93,14 +71,13 @@ fn a_ranking_that_is_stopped_anywhere_goes_on_to_the_same_answer() {
         let unbroken = contest(method, &Cancel::default());
         let logbook = Logbook::open(&field, &unbroken, &mut Control::default()).unwrap();
         let whole = timeless(unbroken.run(&field, &logbook, &mut Control::default()).unwrap());
-        let saved = Rc::new(RefCell::new(None));
+        let saved = Saved::default();
         let mut n_stopped: u32 = 0;
         let mut n_done = 0;
         // Each attempt is stopped one look later than the last; whatever was finished by then is not done again.
         let found = loop {
             let cancel = Cancel::default();
-            let keeper = Keeper { cancel: cancel.clone(), looks_left: n_stopped, saved: saved.clone() };
-            let mut control = Control::new(keeper).with_cancel(cancel.clone());
+            let mut control = Control::new(keeper(&cancel, n_stopped, &saved)).with_cancel(cancel.clone());
             let contest = contest(method, &cancel);
             let logbook = Logbook::open(&field, &contest, &mut control).unwrap();
             assert_eq!(logbook.n_done(), n_done, "what was entered is there again");
@@ -119,10 +96,9 @@ fn a_ranking_that_is_stopped_anywhere_goes_on_to_the_same_answer() {
 #[test]
 fn a_logbook_of_something_else_is_refused() {
     let field = field();
-    let saved = Rc::new(RefCell::new(None));
-    let open = |contest: &Contest, saved: &Rc<RefCell<Option<Vec<u8>>>>| {
-        let keeper = Keeper { cancel: Cancel::default(), looks_left: u32::MAX, saved: saved.clone() };
-        let mut control = Control::new(keeper);
+    let saved = Saved::default();
+    let open = |contest: &Contest, saved: &Saved| {
+        let mut control = Control::new(keeper(&Cancel::default(), u32::MAX, saved));
         Logbook::open(&field, contest, &mut control).map(|logbook| (logbook, control))
     };
     let cancel = Cancel::default();

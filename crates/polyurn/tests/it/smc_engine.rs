@@ -2,8 +2,8 @@
 
 use crate::cases::cases;
 use crate::smc_support::{Sample, Subject, check, path_of};
-use crate::support::{Random, bound, csv, settings, with_problem, z_score};
-use polyurn::control::{Cancel, Control, Observer, Progress};
+use crate::support::{Keeper, Random, Saved, bound, csv, settings, with_problem, z_score};
+use polyurn::control::{Cancel, Control, Progress};
 use polyurn::engine::exact::{Exact, TotalsRange};
 use polyurn::engine::naive::naive;
 use polyurn::engine::smc::{Crew, Order, Path, RunResult, Scheme, Smc, When, Wish};
@@ -11,7 +11,7 @@ use polyurn::evidence::{estimated_totals, ln_arrangements, totals};
 use polyurn::graph::Binding;
 use polyurn::prior::PriorSettings;
 use polyurn::simd::Isa;
-use polyurn::{Error, Result, Seed, Stop, Warning};
+use polyurn::{Error, Seed, Stop, Warning};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -161,40 +161,9 @@ fn too_many_particles_are_refused_with_the_figure() {
     assert!(prepared(offered / 2) && !prepared(2 * offered), "{message}");
 }
 
-/// Cancels when this share is done, and keeps what is saved.
-struct Watch {
-    cancel: Cancel,
-    cancel_at: f64,
-    saved: Rc<RefCell<Option<Vec<u8>>>>,
-    first_fraction: Rc<RefCell<Option<f64>>>,
-}
-
-impl Observer for Watch {
-    fn progress(&mut self, progress: Progress<'_>) {
-        assert_eq!(progress.stage, "smc");
-        self.first_fraction.borrow_mut().get_or_insert(progress.fraction);
-        if progress.fraction >= self.cancel_at {
-            self.cancel.cancel();
-        }
-    }
-
-    fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
-        Ok(self.saved.borrow().clone())
-    }
-
-    fn checkpoint_interval(&self) -> Option<Duration> {
-        Some(Duration::ZERO)
-    }
-
-    fn save_checkpoint(&mut self, state: &[u8]) -> Result<()> {
-        *self.saved.borrow_mut() = Some(state.to_vec());
-        Ok(())
-    }
-}
-
 /// Runs of a problem under watch, and what was saved in between.
 struct Watched {
-    saved: Rc<RefCell<Option<Vec<u8>>>>,
+    saved: Saved,
     first_fraction: Rc<RefCell<Option<f64>>>,
 }
 
@@ -206,8 +175,15 @@ impl Watched {
     fn control(&self, cancel_at: f64) -> Control<'static> {
         *self.first_fraction.borrow_mut() = None;
         let cancel = Cancel::default();
-        let (saved, first_fraction) = (self.saved.clone(), self.first_fraction.clone());
-        Control::new(Watch { cancel: cancel.clone(), cancel_at, saved, first_fraction }).with_cancel(cancel)
+        let (switch, first_fraction) = (cancel.clone(), self.first_fraction.clone());
+        let look = move |progress: Progress<'_>| {
+            assert_eq!(progress.stage, "smc");
+            first_fraction.borrow_mut().get_or_insert(progress.fraction);
+            if progress.fraction >= cancel_at {
+                switch.cancel();
+            }
+        };
+        Control::new(Keeper { saved: self.saved.clone(), look }).with_cancel(cancel)
     }
 }
 

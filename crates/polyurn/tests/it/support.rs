@@ -1,6 +1,6 @@
 //! Small helpers shared by the themes: from text to a number, and random models and data to try.
 
-use polyurn::control::Control;
+use polyurn::control::{Control, Observer, Progress};
 use polyurn::counts::Dataset;
 use polyurn::engine::{Problem, exact::Exact};
 use polyurn::evidence::{Evidence, evidence};
@@ -9,7 +9,10 @@ use polyurn::io::{Format, read_from};
 use polyurn::math::draw;
 use polyurn::prior::{Prior, PriorSettings, PriorSpec};
 use polyurn::{Purpose, Seed, Stream};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
 
 pub fn csv(text: &str) -> Dataset {
     read_from(text.as_bytes(), "test.csv", Format::Csv).unwrap()
@@ -302,4 +305,32 @@ pub fn completions(model: &Model, token: &[Option<u32>]) -> Vec<Vec<u32>> {
 /// Where `count` hits among `n` draws of probability `p` stand, in standard errors.
 pub fn z_score(count: f64, n: f64, p: f64) -> f64 {
     (count - n * p) / (n * p * (1.0 - p)).sqrt()
+}
+
+/// What a run has saved.
+pub type Saved = Rc<RefCell<Option<Vec<u8>>>>;
+
+/// Keeps checkpoints in memory as often as they are offered, and looks on.
+pub struct Keeper<F> {
+    pub saved: Saved,
+    pub look: F,
+}
+
+impl<F: FnMut(Progress<'_>)> Observer for Keeper<F> {
+    fn progress(&mut self, progress: Progress<'_>) {
+        (self.look)(progress);
+    }
+
+    fn load_checkpoint(&mut self) -> polyurn::Result<Option<Vec<u8>>> {
+        Ok(self.saved.borrow().clone())
+    }
+
+    fn checkpoint_interval(&self) -> Option<Duration> {
+        Some(Duration::ZERO)
+    }
+
+    fn save_checkpoint(&mut self, state: &[u8]) -> polyurn::Result<()> {
+        *self.saved.borrow_mut() = Some(state.to_vec());
+        Ok(())
+    }
 }
