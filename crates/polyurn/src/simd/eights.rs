@@ -11,10 +11,24 @@ pub trait Eight: Copy {
     fn load(from: &[f64; 8]) -> Self;
     /// Writes them.
     fn store(self, to: &mut [f64; 8]);
+    /// Eight neighbours among whole numbers.
+    fn of_u8(from: &[u8; 8]) -> Self;
+    /// Eight neighbours whose high bytes are apart.
+    fn of_bytes(low: &[u8; 8], high: &[u8; 8]) -> Self;
+    /// Eight neighbours of 16 bits.
+    fn of_u16(from: &[u16; 8]) -> Self;
+    /// Eight neighbours of 32 bits.
+    fn of_u32(from: &[u32; 8]) -> Self;
+    /// As whole numbers, which they must be: at least 0 and less than 2^31.
+    fn whole(self) -> [u32; 8];
     /// Sums.
     fn add(self, other: Self) -> Self;
     /// Products.
     fn mul(self, other: Self) -> Self;
+    /// Quotients.
+    fn div(self, other: Self) -> Self;
+    /// One more where the first number given is less than the second.
+    fn add_one_where_less(self, less: Self, than: Self) -> Self;
     /// All eight: the halves are added, then the halves of that, then the two that are left.
     fn sum(self) -> f64;
 }
@@ -43,6 +57,41 @@ impl Eight for [f64; 8] {
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
         std::array::from_fn(|lane| self[lane] * other[lane])
+    }
+
+    #[inline(always)]
+    fn of_u8(from: &[u8; 8]) -> Self {
+        from.map(f64::from)
+    }
+
+    #[inline(always)]
+    fn of_bytes(low: &[u8; 8], high: &[u8; 8]) -> Self {
+        std::array::from_fn(|lane| f64::from(u16::from_le_bytes([low[lane], high[lane]])))
+    }
+
+    #[inline(always)]
+    fn of_u16(from: &[u16; 8]) -> Self {
+        from.map(f64::from)
+    }
+
+    #[inline(always)]
+    fn of_u32(from: &[u32; 8]) -> Self {
+        from.map(f64::from)
+    }
+
+    #[inline(always)]
+    fn whole(self) -> [u32; 8] {
+        self.map(|number| number as u32)
+    }
+
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] / other[lane])
+    }
+
+    #[inline(always)]
+    fn add_one_where_less(self, less: Self, than: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] + if less[lane] < than[lane] { 1.0 } else { 0.0 })
     }
 
     #[inline(always)]
@@ -79,13 +128,18 @@ impl Isa {
 mod avx {
     use super::{Eight, EightJob};
     use std::arch::x86_64::{
-        __m256d, __m512d, _mm_add_pd, _mm_add_sd, _mm_cvtsd_f64, _mm_unpackhi_pd, _mm256_add_pd,
-        _mm256_castpd256_pd128, _mm256_extractf128_pd, _mm256_loadu_pd, _mm256_mul_pd, _mm256_set1_pd,
-        _mm256_storeu_pd, _mm512_add_pd, _mm512_castpd512_pd256, _mm512_extractf64x4_pd, _mm512_loadu_pd,
-        _mm512_mul_pd, _mm512_set1_pd, _mm512_storeu_pd,
+        __m128i, __m256d, __m256i, __m512d, _CMP_LT_OQ, _mm_add_pd, _mm_add_sd, _mm_cvtsd_f64, _mm_loadl_epi64,
+        _mm_loadu_si128, _mm_storeu_si128, _mm_unpackhi_pd, _mm_unpacklo_epi8, _mm256_add_pd, _mm256_and_pd,
+        _mm256_castpd256_pd128, _mm256_castsi256_si128, _mm256_cmp_pd, _mm256_cvtepi32_pd, _mm256_cvtepu8_epi32,
+        _mm256_cvtepu16_epi32, _mm256_cvttpd_epi32, _mm256_div_pd, _mm256_extractf128_pd, _mm256_extractf128_si256,
+        _mm256_loadu_pd, _mm256_loadu_si256, _mm256_mul_pd, _mm256_set1_epi32, _mm256_set1_pd, _mm256_storeu_pd,
+        _mm256_storeu_si256, _mm256_xor_si256, _mm512_add_pd, _mm512_castpd512_pd256, _mm512_cmp_pd_mask,
+        _mm512_cvtepu8_epi64, _mm512_cvtepu16_epi64, _mm512_cvtepu32_pd, _mm512_cvtepu64_pd, _mm512_cvttpd_epu32,
+        _mm512_div_pd, _mm512_extractf64x4_pd, _mm512_loadu_pd, _mm512_mask_add_pd, _mm512_mul_pd, _mm512_set1_pd,
+        _mm512_storeu_pd,
     };
 
-    /// Only ever made within [`eights_avx2`], so on machines that have AVX.
+    /// Only ever made within [`eights_avx2`], so on machines that have AVX2.
     #[derive(Clone, Copy)]
     struct Two(__m256d, __m256d);
 
@@ -116,7 +170,25 @@ mod avx {
         }
     }
 
-    // SAFETY of all blocks below: AVX is there, see `Two`, and loads and stores stay within their eight numbers.
+    /// Low and high bytes side by side: eight numbers of 16 bits. All x86-64 machines can do this.
+    #[inline(always)]
+    fn interleaved(low: &[u8; 8], high: &[u8; 8]) -> __m128i {
+        // SAFETY: eight bytes are loaded from each.
+        unsafe { _mm_unpacklo_epi8(_mm_loadl_epi64(low.as_ptr().cast()), _mm_loadl_epi64(high.as_ptr().cast())) }
+    }
+
+    /// # Safety
+    /// The machine must have AVX.
+    #[inline(always)]
+    unsafe fn of_signed(words: __m256i) -> Two {
+        // SAFETY: the caller has checked for AVX.
+        unsafe {
+            let (low, high) = (_mm256_castsi256_si128(words), _mm256_extractf128_si256::<1>(words));
+            Two(_mm256_cvtepi32_pd(low), _mm256_cvtepi32_pd(high))
+        }
+    }
+
+    // SAFETY of all blocks below: AVX2 is there, see `Two`, and loads and stores stay within their eight numbers.
     impl Eight for Two {
         #[inline(always)]
         fn splat(value: f64) -> Self {
@@ -145,6 +217,58 @@ mod avx {
         #[inline(always)]
         fn mul(self, other: Self) -> Self {
             unsafe { Two(_mm256_mul_pd(self.0, other.0), _mm256_mul_pd(self.1, other.1)) }
+        }
+
+        #[inline(always)]
+        fn of_u8(from: &[u8; 8]) -> Self {
+            unsafe {
+                let words = _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.as_ptr().cast()));
+                of_signed(words)
+            }
+        }
+
+        #[inline(always)]
+        fn of_bytes(low: &[u8; 8], high: &[u8; 8]) -> Self {
+            unsafe { of_signed(_mm256_cvtepu16_epi32(interleaved(low, high))) }
+        }
+
+        #[inline(always)]
+        fn of_u16(from: &[u16; 8]) -> Self {
+            unsafe { of_signed(_mm256_cvtepu16_epi32(_mm_loadu_si128(from.as_ptr().cast()))) }
+        }
+
+        #[inline(always)]
+        fn of_u32(from: &[u32; 8]) -> Self {
+            unsafe {
+                // Only signed numbers are converted: half the range is taken off before and put back after, exactly.
+                let words = _mm256_loadu_si256(from.as_ptr().cast());
+                let signed = of_signed(_mm256_xor_si256(words, _mm256_set1_epi32(i32::MIN)));
+                signed.add(Two::splat(2_147_483_648.0))
+            }
+        }
+
+        #[inline(always)]
+        fn whole(self) -> [u32; 8] {
+            let mut whole = [0; 8];
+            unsafe {
+                _mm_storeu_si128(whole[..4].as_mut_ptr().cast(), _mm256_cvttpd_epi32(self.0));
+                _mm_storeu_si128(whole[4..].as_mut_ptr().cast(), _mm256_cvttpd_epi32(self.1));
+            }
+            whole
+        }
+
+        #[inline(always)]
+        fn div(self, other: Self) -> Self {
+            unsafe { Two(_mm256_div_pd(self.0, other.0), _mm256_div_pd(self.1, other.1)) }
+        }
+
+        #[inline(always)]
+        fn add_one_where_less(self, less: Self, than: Self) -> Self {
+            unsafe {
+                let one = _mm256_set1_pd(1.0);
+                let step = |less, than| _mm256_and_pd(_mm256_cmp_pd::<_CMP_LT_OQ>(less, than), one);
+                Two(_mm256_add_pd(self.0, step(less.0, than.0)), _mm256_add_pd(self.1, step(less.1, than.1)))
+            }
         }
 
         #[inline(always)]
@@ -181,6 +305,46 @@ mod avx {
         }
 
         #[inline(always)]
+        fn of_u8(from: &[u8; 8]) -> Self {
+            One(unsafe { _mm512_cvtepu64_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64(from.as_ptr().cast()))) })
+        }
+
+        #[inline(always)]
+        fn of_bytes(low: &[u8; 8], high: &[u8; 8]) -> Self {
+            One(unsafe { _mm512_cvtepu64_pd(_mm512_cvtepu16_epi64(interleaved(low, high))) })
+        }
+
+        #[inline(always)]
+        fn of_u16(from: &[u16; 8]) -> Self {
+            One(unsafe { _mm512_cvtepu64_pd(_mm512_cvtepu16_epi64(_mm_loadu_si128(from.as_ptr().cast()))) })
+        }
+
+        #[inline(always)]
+        fn of_u32(from: &[u32; 8]) -> Self {
+            One(unsafe { _mm512_cvtepu32_pd(_mm256_loadu_si256(from.as_ptr().cast())) })
+        }
+
+        #[inline(always)]
+        fn whole(self) -> [u32; 8] {
+            let mut whole = [0; 8];
+            unsafe { _mm256_storeu_si256(whole.as_mut_ptr().cast(), _mm512_cvttpd_epu32(self.0)) }
+            whole
+        }
+
+        #[inline(always)]
+        fn div(self, other: Self) -> Self {
+            One(unsafe { _mm512_div_pd(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn add_one_where_less(self, less: Self, than: Self) -> Self {
+            One(unsafe {
+                let is_less = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(less.0, than.0);
+                _mm512_mask_add_pd(self.0, is_less, self.0, _mm512_set1_pd(1.0))
+            })
+        }
+
+        #[inline(always)]
         fn sum(self) -> f64 {
             unsafe {
                 let (low, high) = (_mm512_castpd512_pd256(self.0), _mm512_extractf64x4_pd::<1>(self.0));
@@ -198,6 +362,7 @@ mod tests {
     /// Everything that eights can do, on the given numbers.
     struct EveryOperation<'a> {
         numbers: &'a [[f64; 8]; 2],
+        words: &'a [u32; 8],
         out: &'a mut Vec<u64>,
     }
 
@@ -209,6 +374,15 @@ mod tests {
             x.mul(y).add(E::splat(self.numbers[0][3])).store(&mut stored);
             self.out.extend(stored.map(f64::to_bits));
             self.out.push(x.add(y).sum().to_bits());
+            let (bytes, halves) = (self.words.map(|word| word as u8), self.words.map(|word| word as u16));
+            let high_bytes = self.words.map(|word| (word >> 8) as u8);
+            let of_words =
+                [E::of_u8(&bytes), E::of_bytes(&bytes, &high_bytes), E::of_u16(&halves), E::of_u32(self.words)];
+            for eight in of_words.into_iter().chain([x.div(y), y.add_one_where_less(x, y)]) {
+                eight.store(&mut stored);
+                self.out.extend(stored.map(f64::to_bits));
+            }
+            self.out.extend(E::of_u16(&halves).whole().map(u64::from));
         }
     }
 
@@ -223,13 +397,33 @@ mod tests {
         for _ in 0..200 {
             let mut number = || (draw::open_unit(&mut rng) - 0.3) * 1e3f64.powf(draw::open_unit(&mut rng));
             let numbers: [[f64; 8]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| number()));
+            // Small and large, and both ends.
+            let words: [u32; 8] = std::array::from_fn(|lane| match lane {
+                0 => 0,
+                1 => u32::MAX,
+                _ => draw::below(1 << (4 * lane + 4), &mut rng) as u32,
+            });
             let found = levels.iter().map(|isa| {
                 let mut out = Vec::new();
-                isa.run_eights(EveryOperation { numbers: &numbers, out: &mut out });
+                isa.run_eights(EveryOperation { numbers: &numbers, words: &words, out: &mut out });
                 out
             });
             let found: Vec<Vec<u64>> = found.collect();
             assert!(found.iter().all(|bytes| *bytes == found[0]));
+            let [bytes, two_bytes, halves, whole, quotients, steps, indices] = &found[0][9..].as_chunks::<8>().0 else {
+                panic!("seven eights");
+            };
+            for lane in 0..8 {
+                let word = words[lane];
+                let (x, y) = (numbers[0][lane], numbers[1][lane]);
+                assert_eq!(f64::from_bits(bytes[lane]), f64::from(word as u8));
+                assert_eq!(f64::from_bits(two_bytes[lane]), f64::from(word as u16));
+                assert_eq!(f64::from_bits(halves[lane]), f64::from(word as u16));
+                assert_eq!(f64::from_bits(whole[lane]), f64::from(word));
+                assert_eq!(f64::from_bits(quotients[lane]), x / y);
+                assert_eq!(f64::from_bits(steps[lane]), if x < y { y + 1.0 } else { y });
+                assert_eq!(indices[lane], u64::from(word as u16));
+            }
             let sum: f64 = numbers.as_flattened().iter().sum();
             assert!(
                 (f64::from_bits(found[0][8]) - sum).abs()

@@ -17,6 +17,8 @@ pub struct Gather {
     /// Each element's source, counted from the start of its window. Whole groups.
     within: Vec<u16>,
     windows: Vec<Window>,
+    /// Elements of a line that is gathered into.
+    n: usize,
 }
 
 /// Neighbours in one group whose sources are neighbours, too.
@@ -30,28 +32,29 @@ struct Window {
     end: u32,
 }
 
-/// A line to gather from, cut into parts of equal width: threads write it each its part.
+/// Lines to gather from, cut into parts of equal width: threads write them each its part.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'p, T> {
     /// Each part's lines, one after another.
     pub parts: &'p [Vec<T>],
-    /// Number of the line.
+    /// Number of the first line.
     pub line: usize,
     /// Elements of a part's line.
     pub width: usize,
 }
 
 impl<T: Copy> Parts<'_, T> {
-    /// The line and whatever comes after it, from the window's first source on.
+    /// Each line and whatever comes after it, from the window's first source on.
     #[inline(always)]
-    fn from(&self, window: Window) -> &[T] {
-        &self.parts[window.part as usize][self.line * self.width + window.first as usize..]
+    fn from(&self, window: Window) -> impl Iterator<Item = &[T]> {
+        let part = &self.parts[window.part as usize][window.first as usize..];
+        (self.line..).map(move |line| &part[line * self.width..])
     }
 }
 
 /// Integers that can be gathered.
 pub trait Gathered: Copy {
-    /// Gathers what the map says.
+    /// Gathers what the map says into neighbouring lines, as many as there are.
     fn gather(isa: Isa, plan: &Gather, from: Parts<'_, Self>, to: &mut [Self]);
 }
 
@@ -60,6 +63,7 @@ impl Gather {
     pub fn set(&mut self, map: &[u32], width: usize) {
         self.within.clear();
         self.windows.clear();
+        self.n = map.len();
         let width = width as u32;
         for (group_ix, group) in map.chunks(GROUP).enumerate() {
             let mut start = group_ix * GROUP;
@@ -81,8 +85,17 @@ impl Gather {
         }
     }
 
+    fn one_by_one<T: Copy>(&self, from: Parts<'_, T>, to: &mut [T]) {
+        for &window in &self.windows {
+            // Lines to fill come first: there are no others to take from.
+            for (to, from) in to.chunks_exact_mut(self.n).zip(from.from(window)) {
+                self.fill(window, from, to);
+            }
+        }
+    }
+
     #[inline(always)]
-    fn one_by_one<T: Copy>(&self, window: Window, from: &[T], to: &mut [T]) {
+    fn fill<T: Copy>(&self, window: Window, from: &[T], to: &mut [T]) {
         let elements = window.start as usize..window.end as usize;
         for (to, &ix) in to[elements.clone()].iter_mut().zip(&self.within[elements]) {
             *to = from[ix as usize];
@@ -96,8 +109,8 @@ impl Gathered for u8 {
         match isa.0 {
             // SAFETY: this level is only made by `detect`, after asking the machine for these very features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { gather_u8_avx512(plan, from, to) },
-            _ => plan.windows.iter().for_each(|&window| plan.one_by_one(window, from.from(window), to)),
+            Level::Avx512 => unsafe { avx512::gather_u8(plan, from, to) },
+            _ => plan.one_by_one(from, to),
         }
     }
 }
@@ -108,8 +121,8 @@ impl Gathered for u16 {
         match isa.0 {
             // SAFETY: this level is only made by `detect`, after asking the machine for these very features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { gather_u16_avx512(plan, from, to) },
-            _ => plan.windows.iter().for_each(|&window| plan.one_by_one(window, from.from(window), to)),
+            Level::Avx512 => unsafe { avx512::gather_u16(plan, from, to) },
+            _ => plan.one_by_one(from, to),
         }
     }
 }
@@ -120,106 +133,126 @@ impl Gathered for u32 {
         match isa.0 {
             // SAFETY: this level is only made by `detect`, after asking the machine for these very features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { gather_u32_avx512(plan, from, to) },
-            _ => plan.windows.iter().for_each(|&window| plan.one_by_one(window, from.from(window), to)),
+            Level::Avx512 => unsafe { avx512::gather_u32(plan, from, to) },
+            _ => plan.one_by_one(from, to),
         }
     }
 }
 
-/// A window that can be gathered with whole registers.
+/// The elements of one window, a whole register of them, for all lines.
 #[cfg(target_arch = "x86_64")]
-struct Whole<'l, T> {
-    source: &'l [T; WINDOW],
-    /// All of the group that the window is in.
-    within: &'l [u16; GROUP],
-    to: &'l mut [T; GROUP],
-    /// Which of the group's elements the window fills.
-    mask: u32,
+trait Register<T> {
+    /// Of each element in the window's group where it comes from, and which of them the window fills.
+    fn new(within: &[u16; GROUP], mask: u32) -> Self;
+    /// Gathers them from one line into another.
+    fn gather(&self, source: &[T; WINDOW], to: &mut [T; GROUP]);
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Gather {
-    /// None where a register would reach beyond the end of a line.
+    /// All windows, line by line within each: what is the same for all lines stays in registers.
     #[inline(always)]
-    fn whole<'l, T>(&'l self, window: Window, source: &'l [T], to: &'l mut [T]) -> Option<Whole<'l, T>> {
-        let (start, n) = (window.start % GROUP as u32, window.end - window.start);
-        let group = (window.start - start) as usize;
-        Some(Whole {
-            source: source.first_chunk()?,
-            within: self.within[group..].first_chunk()?,
-            to: to.get_mut(group..)?.first_chunk_mut()?,
-            mask: (u32::MAX >> (GROUP as u32 - n)) << start,
-        })
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn gather_u8_avx512(plan: &Gather, from: Parts<'_, u8>, to: &mut [u8]) {
-    use std::arch::x86_64::*;
-    for &window in &plan.windows {
-        let source = from.from(window);
-        let Some(Whole { source, within, to, mask }) = plan.whole(window, source, to) else {
-            plan.one_by_one(window, source, to);
-            continue;
-        };
-        // SAFETY: `within` and `to` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
-        // indices are taken modulo 64.
-        unsafe {
-            let index = _mm512_loadu_si512(within.as_ptr().cast());
-            // Permutations of bytes are not on all machines: those of 16 bits are.
-            let left = _mm512_cvtepu8_epi16(_mm256_loadu_si256(source.as_ptr().cast()));
-            let right = _mm512_cvtepu8_epi16(_mm256_loadu_si256(source.as_ptr().add(32).cast()));
-            let gathered = _mm512_cvtepi16_epi8(_mm512_permutex2var_epi16(left, index, right));
-            _mm256_mask_storeu_epi8(to.as_mut_ptr().cast(), mask, gathered);
+    fn by_registers<T: Copy, R: Register<T>>(&self, from: Parts<'_, T>, to: &mut [T]) {
+        for &window in &self.windows {
+            let (start, n) = (window.start % GROUP as u32, window.end - window.start);
+            let group = (window.start - start) as usize;
+            let within = self.within[group..].first_chunk().expect("whole groups");
+            let register = R::new(within, (u32::MAX >> (GROUP as u32 - n)) << start);
+            for (to, source) in to.chunks_exact_mut(self.n).zip(from.from(window)) {
+                // A register must not reach beyond the end of a line.
+                match (source.first_chunk(), to[group..].first_chunk_mut()) {
+                    (Some(source), Some(to)) => register.gather(source, to),
+                    _ => self.fill(window, source, to),
+                }
+            }
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn gather_u16_avx512(plan: &Gather, from: Parts<'_, u16>, to: &mut [u16]) {
+mod avx512 {
+    use super::{GROUP, Gather, Parts, Register, WINDOW};
     use std::arch::x86_64::*;
-    for &window in &plan.windows {
-        let source = from.from(window);
-        let Some(Whole { source, within, to, mask }) = plan.whole(window, source, to) else {
-            plan.one_by_one(window, source, to);
-            continue;
-        };
-        // SAFETY: `within` and `to` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
-        // indices are taken modulo 64.
-        unsafe {
-            let index = _mm512_loadu_si512(within.as_ptr().cast());
-            let left = _mm512_loadu_si512(source.as_ptr().cast());
-            let right = _mm512_loadu_si512(source.as_ptr().add(32).cast());
-            let gathered = _mm512_permutex2var_epi16(left, index, right);
-            _mm512_mask_storeu_epi16(to.as_mut_ptr().cast(), mask, gathered);
+
+    /// Only ever made within the functions below, so on machines that have AVX-512.
+    struct Of8(__m512i, u32);
+    struct Of16(__m512i, u32);
+    struct Of32([__m512i; 2], u32);
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub fn gather_u8(plan: &Gather, from: Parts<'_, u8>, to: &mut [u8]) {
+        plan.by_registers::<u8, Of8>(from, to);
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub fn gather_u16(plan: &Gather, from: Parts<'_, u16>, to: &mut [u16]) {
+        plan.by_registers::<u16, Of16>(from, to);
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub fn gather_u32(plan: &Gather, from: Parts<'_, u32>, to: &mut [u32]) {
+        plan.by_registers::<u32, Of32>(from, to);
+    }
+
+    // SAFETY of all blocks below: AVX-512 is there, see `Of8`. `within` and `to` have 32 elements, `source` has 64; loads and
+    // stores are unaligned ones, and indices are taken modulo 64, in `Of32` modulo 32 in either half of the source.
+    impl Register<u8> for Of8 {
+        #[inline(always)]
+        fn new(within: &[u16; GROUP], mask: u32) -> Self {
+            Of8(unsafe { _mm512_loadu_si512(within.as_ptr().cast()) }, mask)
+        }
+
+        #[inline(always)]
+        fn gather(&self, source: &[u8; WINDOW], to: &mut [u8; GROUP]) {
+            unsafe {
+                // Permutations of bytes are not on all machines: those of 16 bits are.
+                let left = _mm512_cvtepu8_epi16(_mm256_loadu_si256(source.as_ptr().cast()));
+                let right = _mm512_cvtepu8_epi16(_mm256_loadu_si256(source.as_ptr().add(32).cast()));
+                let gathered = _mm512_cvtepi16_epi8(_mm512_permutex2var_epi16(left, self.0, right));
+                _mm256_mask_storeu_epi8(to.as_mut_ptr().cast(), self.1, gathered);
+            }
         }
     }
-}
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn gather_u32_avx512(plan: &Gather, from: Parts<'_, u32>, to: &mut [u32]) {
-    use std::arch::x86_64::*;
-    for &window in &plan.windows {
-        let source = from.from(window);
-        let Some(Whole { source, within, to, mask }) = plan.whole(window, source, to) else {
-            plan.one_by_one(window, source, to);
-            continue;
-        };
-        // SAFETY: `within` and `to` have 32 elements, `source` has 64; loads and stores are unaligned ones, and
-        // indices are taken modulo 32 in either half of the source.
-        unsafe {
-            let quarter = |ix: usize| _mm512_loadu_si512(source.as_ptr().add(16 * ix).cast());
-            let quarters = [quarter(0), quarter(1), quarter(2), quarter(3)];
-            for half in [0, 16] {
-                let index = _mm512_cvtepu16_epi32(_mm256_loadu_si256(within.as_ptr().add(half).cast()));
-                let left = _mm512_permutex2var_epi32(quarters[0], index, quarters[1]);
-                let right = _mm512_permutex2var_epi32(quarters[2], index, quarters[3]);
-                let is_right = _mm512_test_epi32_mask(index, _mm512_set1_epi32(32));
-                let gathered = _mm512_mask_blend_epi32(is_right, left, right);
-                _mm512_mask_storeu_epi32(to.as_mut_ptr().add(half).cast(), (mask >> half) as u16, gathered);
+    impl Register<u16> for Of16 {
+        #[inline(always)]
+        fn new(within: &[u16; GROUP], mask: u32) -> Self {
+            Of16(unsafe { _mm512_loadu_si512(within.as_ptr().cast()) }, mask)
+        }
+
+        #[inline(always)]
+        fn gather(&self, source: &[u16; WINDOW], to: &mut [u16; GROUP]) {
+            unsafe {
+                let left = _mm512_loadu_si512(source.as_ptr().cast());
+                let right = _mm512_loadu_si512(source.as_ptr().add(32).cast());
+                let gathered = _mm512_permutex2var_epi16(left, self.0, right);
+                _mm512_mask_storeu_epi16(to.as_mut_ptr().cast(), self.1, gathered);
+            }
+        }
+    }
+
+    impl Register<u32> for Of32 {
+        #[inline(always)]
+        fn new(within: &[u16; GROUP], mask: u32) -> Self {
+            let half = |first: usize| unsafe {
+                _mm512_cvtepu16_epi32(_mm256_loadu_si256(within[first..first + 16].as_ptr().cast()))
+            };
+            Of32([half(0), half(16)], mask)
+        }
+
+        #[inline(always)]
+        fn gather(&self, source: &[u32; WINDOW], to: &mut [u32; GROUP]) {
+            unsafe {
+                let quarter = |ix: usize| _mm512_loadu_si512(source.as_ptr().add(16 * ix).cast());
+                let quarters = [quarter(0), quarter(1), quarter(2), quarter(3)];
+                for (half, &index) in self.0.iter().enumerate() {
+                    let left = _mm512_permutex2var_epi32(quarters[0], index, quarters[1]);
+                    let right = _mm512_permutex2var_epi32(quarters[2], index, quarters[3]);
+                    let is_right = _mm512_test_epi32_mask(index, _mm512_set1_epi32(32));
+                    let gathered = _mm512_mask_blend_epi32(is_right, left, right);
+                    let mask = (self.1 >> (16 * half)) as u16;
+                    _mm512_mask_storeu_epi32(to.as_mut_ptr().add(16 * half).cast(), mask, gathered);
+                }
             }
         }
     }
@@ -254,21 +287,31 @@ mod tests {
             let n_parts = 1 + round % 3;
             let width = n_from.div_ceil(n_parts);
             plan.set(&map, width);
-            // Two lines, of which the second is gathered from.
-            let line: Vec<u32> = (0..n_from).map(|_| below(1 << 32) as u32).collect();
-            let wide: Vec<Vec<u32>> = line.chunks(width).map(|part| [&vec![0; width], part].concat()).collect();
+            // Three lines, of which the last two are gathered from.
+            let lines: [Vec<u32>; 3] = std::array::from_fn(|_| (0..n_from).map(|_| below(1 << 32) as u32).collect());
+            let part = |ix: usize| {
+                let mut part: Vec<u32> = Vec::new();
+                for line in &lines {
+                    part.resize(part.len().next_multiple_of(width), 0);
+                    part.extend_from_slice(&line[ix * width..n_from.min((ix + 1) * width)]);
+                }
+                part
+            };
+            let wide: Vec<Vec<u32>> = (0..n_from.div_ceil(width)).map(part).collect();
+            let want: Vec<u32> =
+                lines[1..].iter().flat_map(|line| map.iter().map(|&slot| line[slot as usize])).collect();
             let narrow: Vec<Vec<u16>> =
                 wide.iter().map(|part| part.iter().map(|&word| word as u16).collect()).collect();
             let bytes: Vec<Vec<u8>> = wide.iter().map(|part| part.iter().map(|&word| word as u8).collect()).collect();
-            let mut got = vec![0u8; n];
+            let mut got = vec![0u8; 2 * n];
             u8::gather(Isa::detect(), &plan, Parts { parts: &bytes, line: 1, width }, &mut got);
-            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == line[slot as usize] as u8));
-            let mut got = vec![0u16; n];
+            assert!(got.iter().zip(&want).all(|(&got, &want)| got == want as u8));
+            let mut got = vec![0u16; 2 * n];
             u16::gather(Isa::detect(), &plan, Parts { parts: &narrow, line: 1, width }, &mut got);
-            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == line[slot as usize] as u16));
-            let mut got = vec![0u32; n];
+            assert!(got.iter().zip(&want).all(|(&got, &want)| got == want as u16));
+            let mut got = vec![0u32; 2 * n];
             u32::gather(Isa::detect(), &plan, Parts { parts: &wide, line: 1, width }, &mut got);
-            assert!(got.iter().zip(&map).all(|(&got, &slot)| got == line[slot as usize]));
+            assert_eq!(got, want);
         }
     }
 }

@@ -7,9 +7,8 @@ use super::layout::{Layout, Place};
 use super::prepared::{Heat, LISTED, Prepared, Storage};
 use super::word::Word;
 use super::workspace::{Workspace, rebuild};
-use crate::Seed;
 use crate::simd::Isa;
-use rand::Rng;
+use crate::{Purpose, Seed};
 
 /// A token of a block that is not kept: where it stands in the order, its touch, and the offset of its seen values.
 #[derive(Debug, Clone, Copy)]
@@ -118,29 +117,36 @@ impl Course<'_> {
         }
     }
 
-    pub fn weigh<W: Word>(&self, shard: &mut Shard<W>, slot: usize) {
+    /// Weighs a new token once more, in particles that were resampled since. The uniform numbers stay: resampling did not
+    /// look at what they would have led to.
+    pub fn weigh_resampled<W: Word>(&self, shard: &mut Shard<W>, slot: usize) {
         let prepared = &self.prepared[slot];
         let kernel = &self.layout.kernels[prepared.kernel];
         let lanes = shard.weights.len();
-        shard.work.weigh(self.isa, kernel, prepared, &shard.lines, lanes);
+        let uniforms = shard.uniforms.last(Workspace::<W>::n_uniforms(kernel, lanes));
+        shard.work.weigh(self.isa, kernel, prepared, &shard.lines, uniforms, lanes);
     }
 
     /// Weighs a new token, and multiplies its probabilities into the weights unless they are logs: those need to know the
     /// largest of all particles first.
     pub fn weigh_new<W: Word>(&self, shard: &mut Shard<W>, slot: usize) {
-        self.weigh(shard, slot);
+        let kernel = &self.layout.kernels[self.prepared[slot].kernel];
+        let lanes = shard.weights.len();
+        shard.rng = self.seed.stream(Purpose::Particles, self.replicate, shard.ix as u64, self.step);
+        shard.uniforms.fill(self.isa, Workspace::<W>::n_uniforms(kernel, lanes), &mut shard.rng);
+        self.weigh_resampled(shard, slot);
         if !self.prepared[slot].is_guarded() {
             shard.take_totals();
             shard.add_up();
         }
     }
 
-    /// Draws the states of a token that was weighed, and counts them.
-    pub fn draw_unkept<W: Word>(&self, shard: &mut Shard<W>, slot: usize, rng: &mut impl Rng) {
+    /// Draws the states of a new token that was weighed, and counts them.
+    pub fn draw_unkept<W: Word>(&self, shard: &mut Shard<W>, slot: usize) {
         let prepared = &self.prepared[slot];
         let kernel = &self.layout.kernels[prepared.kernel];
         let lanes = shard.weights.len();
-        let uniforms = shard.uniforms.fill(self.isa, Workspace::<W>::n_uniforms(kernel, lanes), rng);
+        let uniforms = shard.uniforms.last(Workspace::<W>::n_uniforms(kernel, lanes));
         shard.work.draw(self.isa, kernel, uniforms, lanes);
         if !kernel.is_exact {
             shard.work.correct(kernel, prepared, &shard.lines, lanes);
@@ -154,8 +160,8 @@ impl Course<'_> {
     }
 
     /// The same for the token at a position, whose states are kept if anybody needs them later.
-    pub fn draw_new<W: Word>(&self, shard: &mut Shard<W>, slot: usize, position: usize, rng: &mut impl Rng) {
-        self.draw_unkept(shard, slot, rng);
+    pub fn draw_new<W: Word>(&self, shard: &mut Shard<W>, slot: usize, position: usize) {
+        self.draw_unkept(shard, slot);
         if self.frame.keeps_states {
             let lanes = shard.weights.len();
             let first = self.first_state[position] as usize * lanes;
@@ -164,27 +170,20 @@ impl Course<'_> {
         }
     }
 
-    /// One collapsed Gibbs update of a token that is in the urn already.
-    pub fn draw_again<W: Word>(
-        &self,
-        shard: &mut Shard<W>,
-        slot: usize,
-        position: usize,
-        n_placed: u32,
-        rng: &mut impl Rng,
-    ) {
+    /// One collapsed Gibbs update of a token that is in the urn already, with the next numbers of the shard's stream.
+    pub fn draw_again<W: Word>(&self, shard: &mut Shard<W>, slot: usize, position: usize, n_placed: u32) {
         let prepared = &self.prepared[slot];
         let kernel = &self.layout.kernels[prepared.kernel];
         let lanes = shard.weights.len();
         let n_kept = self.frame.storage.n_counts() * lanes;
         let (first, n) = (self.first_state[position] as usize * lanes - n_kept, kernel.buckets.len() * lanes);
         self.rebuild_listed(shard, slot, n_placed, position as u32);
-        let Shard { lines, work, uniforms, .. } = shard;
+        let Shard { lines, work, uniforms, rng, .. } = shard;
         let (counts, states) = lines.split_at_mut(n_kept);
         let states = &mut states[first..][..n];
         work.remove(self.isa, kernel, prepared, states, counts, lanes);
-        work.weigh(self.isa, kernel, prepared, counts, lanes);
         let drawn_with = uniforms.fill(self.isa, Workspace::<W>::n_uniforms(kernel, lanes), rng);
+        work.weigh(self.isa, kernel, prepared, counts, drawn_with, lanes);
         work.draw(self.isa, kernel, drawn_with, lanes);
         if !kernel.is_exact {
             let accepted_with = uniforms.fill(self.isa, lanes, rng);

@@ -213,6 +213,16 @@ impl Kernel {
         self.buckets.iter().map(|bucket| bucket.n_states).max().unwrap_or(1)
     }
 
+    /// Largest number of states times terms of one bucket.
+    pub fn most_offsets(&self) -> usize {
+        self.offsets.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Whether a bucket has nothing to do with others.
+    pub fn stands_alone(&self, bucket: usize) -> bool {
+        self.buckets[bucket].parent.is_none() && self.children[bucket].is_empty()
+    }
+
     /// Work for one token of one particle, in terms times states.
     pub fn cost(&self) -> f64 {
         let of_bucket = |ix: usize| (self.buckets[ix].n_states * (self.terms_of[ix].len() + 1)) as f64;

@@ -13,7 +13,9 @@ use super::threads::{both, share_out};
 use super::uniforms::Uniforms;
 use super::word::Word;
 use super::workspace::Workspace;
+use crate::seed::Stream;
 use crate::simd::{Gather, Isa, Parts, WINDOW};
+use crate::{Purpose, Seed};
 use rayon::prelude::*;
 
 /// Particles of a shard, at most. A power of two, so that a slot is split by shifting.
@@ -39,8 +41,9 @@ pub struct Shard<W> {
     pub squares: f64,
     /// Buffers.
     pub work: Workspace<W>,
-    /// Uniform numbers for one token.
+    /// Uniform numbers for one token, and where the next come from in this step.
     pub uniforms: Uniforms,
+    pub rng: Stream,
     /// Buffers for moves of whole groups.
     pub reallocation: Reallocation<W>,
     /// How to gather lines.
@@ -185,6 +188,7 @@ impl<W: Word> Lanes<W> {
             squares: 0.0,
             work: Workspace::new(&layout.kernels, lanes),
             uniforms: Uniforms::new((most_buckets + 1) * lanes),
+            rng: Seed(0).stream(Purpose::Particles, 0, 0, 0),
             reallocation: Reallocation::default(),
             plan: Gather::default(),
         };
@@ -398,11 +402,9 @@ impl<W: Word> Copies<W> {
                 shard.plan.set(genealogy.map_from(unit.generation, slots), self.width);
                 planned = Some(unit.generation);
             }
-            let lines = shard.lines[unit.first as usize * lanes..].chunks_exact_mut(lanes);
-            for line in lines.take(unit.n as usize) {
-                W::gather(isa, &shard.plan, from, line);
-                from.line += 1;
-            }
+            let lines = &mut shard.lines[unit.first as usize * lanes..][..unit.n as usize * lanes];
+            W::gather(isa, &shard.plan, from, lines);
+            from.line += unit.n as usize;
         }
     }
 }

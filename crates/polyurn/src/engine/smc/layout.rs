@@ -256,6 +256,15 @@ impl Layout {
         low < -LN_RANGE || high > LN_RANGE
     }
 
+    /// Whether the rows of any two states of a kernel, multiplied together, stay within the range of numbers.
+    pub fn may_share_divisions(&self, kernel: usize, scale: f64) -> bool {
+        let n_uses = self.n_tokens as f64 * self.kernels[kernel].touches.len() as f64;
+        let rows = || self.extents[kernel].iter().filter(|extent| !extent.is_numerator);
+        let low: f64 = rows().map(|row| row.power * (row.ln_smallest + scale.ln()).min(0.0)).sum();
+        let high: f64 = rows().map(|row| row.power * (row.largest * scale + n_uses).ln().max(0.0)).sum();
+        2.0 * low >= -LN_RANGE && 2.0 * high <= LN_RANGE
+    }
+
     /// The kernel of a record.
     pub fn kernel_of(&self, record: usize) -> &Kernel {
         &self.kernels[self.records.kernel[record] as usize]

@@ -20,6 +20,7 @@ mod cooling;
 mod course;
 mod estimate;
 mod frame;
+mod fused;
 mod genealogy;
 mod kernel;
 mod lanes;

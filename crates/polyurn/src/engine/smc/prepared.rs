@@ -40,12 +40,19 @@ pub struct Heat {
     pub scale: f64,
     /// For each kernel whether logs are added up.
     is_guarded: Vec<bool>,
+    /// For each kernel whether two of its states may share a division.
+    may_share: Vec<bool>,
 }
 
 impl Heat {
     /// Looks at every kernel once for all tokens.
     pub fn new(layout: &Layout, scale: f64) -> Self {
-        Heat { scale, is_guarded: (0..layout.kernels.len()).map(|kernel| layout.is_guarded(kernel, scale)).collect() }
+        let kernels = || 0..layout.kernels.len();
+        Heat {
+            scale,
+            is_guarded: kernels().map(|kernel| layout.is_guarded(kernel, scale)).collect(),
+            may_share: kernels().map(|kernel| layout.may_share_divisions(kernel, scale)).collect(),
+        }
     }
 }
 
@@ -81,6 +88,8 @@ pub struct Prepared {
     is_even: bool,
     /// True when products could underflow, so logs are added up.
     is_guarded: bool,
+    /// Whether two states may share a division.
+    may_share: bool,
     /// In a guarded kernel, ln of what is added, right even where that underflows.
     ln_adds: Vec<f64>,
 }
@@ -118,6 +127,7 @@ impl Prepared {
             }
         }
         self.is_guarded = heat.is_guarded[kernel_ix];
+        self.may_share = heat.may_share[kernel_ix];
         self.is_even = !(kernel.is_tied && kernel.is_exact) && layout.is_even[kernel_ix];
         for (bucket, terms) in kernel.buckets.iter().zip(&kernel.terms_of) {
             self.first_term.push(self.term_bases.len());
@@ -186,6 +196,11 @@ impl Prepared {
     /// Whether totals come as logs.
     pub fn is_guarded(&self) -> bool {
         self.is_guarded
+    }
+
+    /// Whether two states may share a division.
+    pub fn may_share_divisions(&self) -> bool {
+        self.may_share
     }
 
     /// First line of a touch, and how many lines further its high words are.

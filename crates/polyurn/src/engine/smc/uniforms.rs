@@ -22,6 +22,11 @@ impl Uniforms {
         isa.run(Convert { bytes: &self.bytes[..8 * n], numbers: &mut self.numbers[..n] });
         &self.numbers[..n]
     }
+
+    /// The `n` numbers that were filled in last.
+    pub fn last(&self, n: usize) -> &[f64] {
+        &self.numbers[..n]
+    }
 }
 
 struct Convert<'a> {

@@ -1,7 +1,7 @@
 //! The integer that particles count with.
 
 use super::lanes::MAX_LANES;
-use crate::simd::Gathered;
+use crate::simd::{Eight, Gathered};
 use std::fmt::Debug;
 
 /// The integer a line consists of: the shortest that is long enough. A few counters may need more; they have a second
@@ -25,6 +25,14 @@ pub trait Word: Gathered + Default + PartialEq + Send + Sync + Debug + 'static {
     fn plus(self, other: Self) -> Self;
     /// 0 less this, around the end.
     fn negative(self) -> Self;
+    /// Eight of them as real numbers.
+    fn eight<E: Eight>(words: &[Self; 8]) -> E;
+    /// Eight of them as real numbers, with high words. Both are whole numbers, so nothing is rounded.
+    #[inline(always)]
+    fn eight_with<E: Eight>(words: &[Self; 8], high: &[Self; 8]) -> E {
+        let unit = (1u64 << Self::BITS) as f64;
+        Self::eight::<E>(words).add(Self::eight::<E>(high).mul(E::splat(unit)))
+    }
     /// As an index, with a high word.
     fn index_with(self, high: Self) -> usize {
         high.index() << Self::BITS | self.index()
@@ -32,7 +40,7 @@ pub trait Word: Gathered + Default + PartialEq + Send + Sync + Debug + 'static {
 }
 
 macro_rules! word {
-    ($int:ty, $double:ty) => {
+    ($int:ty, $double:ty, $eight:ident $(, $with:ident)?) => {
         impl Word for $int {
             const ONE: Self = 1;
             const BITS: u32 = <$int>::BITS;
@@ -54,6 +62,16 @@ macro_rules! word {
                 (<$double>::from(high) << <$int>::BITS | <$double>::from(self)) as f64
             }
             #[inline(always)]
+            fn eight<E: Eight>(words: &[Self; 8]) -> E {
+                E::$eight(words)
+            }
+            $(
+                #[inline(always)]
+                fn eight_with<E: Eight>(words: &[Self; 8], high: &[Self; 8]) -> E {
+                    E::$with(words, high)
+                }
+            )?
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }
@@ -64,6 +82,6 @@ macro_rules! word {
         }
     };
 }
-word!(u8, u16);
-word!(u16, u32);
-word!(u32, u64);
+word!(u8, u16, of_u8, of_bytes);
+word!(u16, u32, of_u16);
+word!(u32, u64, of_u32);

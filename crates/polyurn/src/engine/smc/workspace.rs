@@ -1,5 +1,6 @@
 //! What is done for one token in all particles of a shard: weigh its hidden states, draw one, count it.
 
+use super::fused::{Line, WeighAndDraw};
 use super::kernel::{Kernel, Touch};
 use super::loops::{Count, Multiply, RunningSum, Select, SumOut, Weigh, exponentiate};
 use super::prepared::Prepared;
@@ -20,6 +21,11 @@ pub struct Workspace<W> {
     /// Weight that corrects for a token's own uses of a tied table.
     pub corrections: Vec<f64>,
     old_corrections: Vec<f64>,
+    /// Buffers of [`WeighAndDraw`].
+    sums: Vec<[[f64; 8]; 2]>,
+    lines: Vec<Line>,
+    /// Whether each bucket's state was drawn when it was weighed.
+    is_drawn: Vec<bool>,
 }
 
 impl<W: Word> Workspace<W> {
@@ -34,6 +40,9 @@ impl<W: Word> Workspace<W> {
             old_states: vec![W::default(); most(|kernel| kernel.buckets.len()) * lanes],
             corrections: vec![1.0; lanes],
             old_corrections: vec![1.0; lanes],
+            sums: Vec::with_capacity(most(Kernel::max_states)),
+            lines: Vec::with_capacity(most(Kernel::most_offsets)),
+            is_drawn: vec![false; most(|kernel| kernel.buckets.len())],
         }
     }
 
@@ -43,22 +52,52 @@ impl<W: Word> Workspace<W> {
         // Weights and messages; states, twice; totals, corrections, twice, and the weight itself; uniform numbers as they
         // are drawn and as they are used.
         let n_buckets = most(|kernel| kernel.buckets.len());
-        8.0 * lanes as f64
-            * (most(Kernel::n_states) + most(Kernel::n_messages) + n_buckets + 4.0 + 2.0 * (n_buckets + 1.0))
+        let of_lanes = 8.0
+            * lanes as f64
+            * (most(Kernel::n_states) + most(Kernel::n_messages) + n_buckets + 4.0 + 2.0 * (n_buckets + 1.0));
+        // Running sums of some lanes, and lines.
+        let of_states = most(Kernel::max_states) * size_of::<[[f64; 8]; 2]>() as f64;
+        of_lanes + of_states + most(Kernel::most_offsets) * size_of::<Line>() as f64
     }
 
-    /// Weighs all states of the token: afterwards `totals` holds its probability, or ln of it if guarded.
-    pub fn weigh(&mut self, isa: Isa, kernel: &Kernel, prepared: &Prepared, counts: &[W], lanes: usize) {
+    /// Weighs all states of the token: afterwards `totals` holds its probability, or ln of it if guarded. Where it costs
+    /// less, states are drawn on the way, with one uniform number per lane and bucket; [`Workspace::draw`] does the rest.
+    pub fn weigh(
+        &mut self,
+        isa: Isa,
+        kernel: &Kernel,
+        prepared: &Prepared,
+        counts: &[W],
+        uniforms: &[f64],
+        lanes: usize,
+    ) {
         self.totals.fill(if prepared.is_guarded() { 0.0 } else { 1.0 });
+        let is_fused = !prepared.is_guarded() && prepared.may_share_divisions();
         for (ix, bucket) in kernel.buckets.iter().enumerate() {
             let theta = &mut self.theta[kernel.first_state[ix] * lanes..][..bucket.n_states * lanes];
+            let terms = prepared.terms(kernel, ix);
+            self.is_drawn[ix] = is_fused && kernel.stands_alone(ix) && !terms.powers.is_empty();
+            if self.is_drawn[ix] {
+                isa.run_eights(WeighAndDraw {
+                    counts,
+                    lanes,
+                    n_states: bucket.n_states,
+                    terms,
+                    uniforms: &uniforms[ix * lanes..][..lanes],
+                    sums: &mut self.sums,
+                    lines: &mut self.lines,
+                    totals: &mut self.totals,
+                    states: &mut self.states[ix * lanes..][..lanes],
+                });
+                continue;
+            }
             let stands_alone = bucket.parent.is_none();
             let has_messages = !kernel.children[ix].is_empty();
             isa.run(Weigh {
                 counts,
                 lanes,
                 states: 0..bucket.n_states,
-                terms: prepared.terms(kernel, ix),
+                terms,
                 is_running_sum: stands_alone && !has_messages && !prepared.is_guarded(),
                 theta,
             });
@@ -90,9 +129,9 @@ impl<W: Word> Workspace<W> {
         }
     }
 
-    /// Draws a state in every bucket from what [`Workspace::weigh`] left, with one uniform number per lane and bucket.
+    /// Draws a state in every bucket that [`Workspace::weigh`] has not drawn from, with the uniform numbers it was given.
     pub fn draw(&mut self, isa: Isa, kernel: &Kernel, uniforms: &[f64], lanes: usize) {
-        for (ix, bucket) in kernel.buckets.iter().enumerate().rev() {
+        for (ix, bucket) in kernel.buckets.iter().enumerate().rev().filter(|(ix, _)| !self.is_drawn[*ix]) {
             let theta = &self.theta[kernel.first_state[ix] * lanes..][..bucket.n_states * lanes];
             let uniforms = &uniforms[ix * lanes..][..lanes];
             let Some(parent) = bucket.parent else {
@@ -121,7 +160,7 @@ impl<W: Word> Workspace<W> {
         }
     }
 
-    /// Number of uniform numbers that [`Workspace::draw`] takes.
+    /// Number of uniform numbers that a token takes.
     pub fn n_uniforms(kernel: &Kernel, lanes: usize) -> usize {
         kernel.buckets.len() * lanes
     }

@@ -294,11 +294,10 @@ impl<'r, W: Word> Run<'r, W> {
             }
             let course = &self.course;
             self.lanes.each(|shard| {
-                let mut rng = course.seed.stream(Purpose::Particles, course.replicate, shard.ix as u64, course.step);
                 if was_resampled {
-                    course.weigh(shard, 0);
+                    course.weigh_resampled(shard, 0);
                 }
-                course.draw_unkept(shard, 0, &mut rng);
+                course.draw_unkept(shard, 0);
             });
             self.result.n_updates += self.lanes.n_particles as u64;
         }
@@ -422,14 +421,13 @@ impl<'r, W: Word> Run<'r, W> {
             self.lanes.is_fresh(course.n_block_units + position);
         }
         self.lanes.each(|shard| {
-            let mut rng = course.seed.stream(Purpose::Particles, course.replicate, shard.ix as u64, course.step);
             if was_resampled {
                 course.rebuild_listed(shard, 0, n_before, u32::MAX);
-                course.weigh(shard, 0);
+                course.weigh_resampled(shard, 0);
             }
-            course.draw_new(shard, 0, position, &mut rng);
+            course.draw_new(shard, 0, position);
             for (ix, &other) in again.iter().enumerate() {
-                course.draw_again(shard, ix + 1, other as usize, n_before + 1, &mut rng);
+                course.draw_again(shard, ix + 1, other as usize, n_before + 1);
             }
         });
         if !course.layout.kernels[course.prepared[0].kernel].is_exact {

@@ -79,9 +79,9 @@ impl<W: Word> Run<'_, W> {
         let course = &self.course;
         self.lanes.each(|shard| {
             let block = shard.ix as u64 | part << 32;
-            let mut rng = course.seed.stream(Purpose::Particles, course.replicate, block, course.step);
+            shard.rng = course.seed.stream(Purpose::Particles, course.replicate, block, course.step);
             for (ix, &position) in positions.iter().enumerate() {
-                course.draw_again(shard, ix, position as usize, n_placed as u32, &mut rng);
+                course.draw_again(shard, ix, position as usize, n_placed as u32);
             }
         });
         self.result.n_updates += positions.len() as u64 * self.lanes.n_particles as u64;
