@@ -59,8 +59,8 @@ fn numpy() -> Result<()> {
     println!("CP 34^3, R = 10, T = 1000, M = 500, a = 34, ESS resampling, no moves, one thread");
     let data = cp_data(&[34; 3], 1000, 10, 34.0, 7)?;
     let ours = with_problem("r[10] -> i j k", &data, 34.0, |problem| {
-        let auto = best_time(&plain(500), problem, 40)?.0;
-        let scalar = best_time(&Smc { isa: Isa::SCALAR, ..plain(500) }, problem, 40)?.0;
+        let auto = best_time(&plain(500), problem, 20)?.0;
+        let scalar = best_time(&Smc { isa: Isa::SCALAR, ..plain(500) }, problem, 20)?.0;
         println!("{:>10.1} ms  --kernel auto ({})", auto * 1e3, Isa::detect().name());
         println!("{:>10.1} ms  --kernel scalar: {:.2} times as long", scalar * 1e3, scalar / auto);
         Ok(auto)
@@ -74,7 +74,7 @@ fn numpy() -> Result<()> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/smc_numpy.py");
     let path = file.path().to_str().expect("a plain path");
     let output = std::process::Command::new(python)
-        .args([script, path, "10", "500", "34", "7"])
+        .args([script, path, "10", "500", "34", "20"])
         .env("OMP_NUM_THREADS", "1")
         .output()
         .expect("Python starts");

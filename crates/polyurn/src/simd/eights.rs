@@ -388,11 +388,7 @@ mod tests {
 
     #[test]
     fn eights_give_the_same_bytes_with_all_instructions() {
-        let mut levels = vec![Isa::SCALAR, Isa::detect()];
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            levels.push(Isa(Level::Avx2));
-        }
+        let levels = Isa::available();
         let mut rng = Seed(8).stream(Purpose::Urn, 0, 0, 0);
         for _ in 0..200 {
             let mut number = || (draw::open_unit(&mut rng) - 0.3) * 1e3f64.powf(draw::open_unit(&mut rng));

@@ -71,6 +71,20 @@ impl Isa {
         Isa(Level::Scalar)
     }
 
+    /// All that this machine has.
+    #[cfg(test)]
+    pub fn available() -> Vec<Self> {
+        let mut all = vec![Isa::SCALAR];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            all.push(Isa(Level::Avx2));
+        }
+        if !all.contains(&Isa::detect()) {
+            all.push(Isa::detect());
+        }
+        all
+    }
+
     /// Its name in results: `scalar`, `avx2`, `avx512`.
     pub fn name(self) -> &'static str {
         match self.0 {

@@ -6,6 +6,7 @@ use crate::support::settings;
 use polyurn::Seed;
 use polyurn::control::Control;
 use polyurn::engine::smc::{Crew, Order, Path, Settled, Smc, When, Wish};
+use polyurn::prior::PriorSettings;
 
 /// A table of `n` columns from one value of all columns for each token.
 fn constant_rows(n: usize, values: &[u32]) -> String {
@@ -58,6 +59,23 @@ fn weights_of_tokens_that_are_nearly_impossible_do_not_underflow() {
         assert!((estimate.ln_p_sequence - want).abs() < 1e-9, "{when:?}: {} for {want}", estimate.ln_p_sequence);
         let run = &estimate.runs[0];
         assert!(run.ess_trace.iter().all(|&(_, size)| (size - 4.0).abs() < 1e-9), "{when:?}: {:?}", run.ess_trace);
+    }
+}
+
+#[test]
+fn rows_that_are_too_small_to_share_a_division_do_not_spoil_a_weight() {
+    // Empty rows of twenty columns are 1e-186 together, and those of two components are below the smallest number. A token that
+    // differs from another in one column shares its component or not, with about the same chance.
+    let names: Vec<String> = (0..20).map(|column| format!("c{column}")).collect();
+    let row = |first: u32| format!("{first}{},1\n", ",0".repeat(19));
+    let data = format!("{},count\n{}", names.join(","), [0, 1, 0, 2, 1].map(row).concat());
+    let settings = PriorSettings { pseudo_counts: vec![("r".to_owned(), 1.0)], ..settings(1e-9) };
+    let model = format!("r[2] -> {}", names.join("[3] ") + "[3]");
+    let subject = Subject::new("small rows", &model, &data, settings);
+    let want = subject.exact();
+    for when in WHENS {
+        let path = Path { when, order: Order::Given, ..Default::default() };
+        check_unbiased(&subject, want, &Smc { particles: 16, path, ..Default::default() }, 400, 1);
     }
 }
 

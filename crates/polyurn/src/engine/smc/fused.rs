@@ -1,7 +1,7 @@
 //! A hidden choice weighed and drawn in one go.
 //!
-//! Sixteen particles at a time go through all states, so that running sums never leave the fastest cache, and the state is
-//! drawn while they are there. Dividing takes a core as long as all else that is done for a state; two states share one
+//! Sixteen particles at a time go through all states, so that the running sums of some hundred states stay in the fastest
+//! cache, and the state is drawn while they are there. Dividing takes a core as long as all else that is done for a state; two states share one
 //! division. NMF, topic models, CP, latent classes: tokens with one unseen node, or several taken together, are all of
 //! this kind.
 
@@ -340,8 +340,10 @@ mod tests {
         let mut rng = Seed(seed).stream(Purpose::Urn, 0, 0, 0);
         for _ in 0..300 {
             let case = Case::<W>::draw(&mut rng);
-            let (totals, states) = case.fused(Isa::detect());
-            assert_eq!((totals.clone(), states.clone()), case.fused(Isa::SCALAR), "instructions differ");
+            let (totals, states) = case.fused(Isa::SCALAR);
+            for isa in Isa::available() {
+                assert_eq!((totals.clone(), states.clone()), case.fused(isa), "{isa:?}");
+            }
             let (plain_totals, plain_states) = case.in_steps();
             for (total, plain) in totals.iter().zip(&plain_totals) {
                 // A few roundings in each of up to ten sums of products of up to nine factors.

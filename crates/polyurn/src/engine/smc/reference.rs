@@ -500,3 +500,17 @@ fn uneven_and_zero_pseudo_counts() {
     let spec = PriorSpec::Base { alpha: None, marginals: Some(marginals), size: Some(1.9) };
     check("k[3] -> i j", MATRIX, &PriorSettings { spec, ..Default::default() }, uneven);
 }
+
+#[test]
+fn rows_that_cannot_share_a_division() {
+    // A token that differs from another in one of twenty columns shares its component or not, with about the same chance.
+    let names: Vec<String> = (0..20).map(|column| format!("c{column}")).collect();
+    let row = |first: u32| format!("{first}{},1\n", ",0".repeat(19));
+    let data = format!("{},count\n{}", names.join(","), [0, 1, 0, 2, 1].map(row).concat());
+    let settings =
+        PriorSettings { a: Some(1e-9), pseudo_counts: vec![("r".to_owned(), 1.0)], ..PriorSettings::default() };
+    let is_meant = |layout: &Layout, _: &Frame| !layout.is_guarded(0, 1.0) && !layout.may_share_divisions(0, 1.0);
+    for size in [2, 3] {
+        check(&format!("r[{size}] -> {}", names.join("[3] ") + "[3]"), &data, &settings, is_meant);
+    }
+}

@@ -91,14 +91,14 @@ impl<W: Word> Workspace<W> {
                 });
                 continue;
             }
-            let stands_alone = bucket.parent.is_none();
+            let is_root = bucket.parent.is_none();
             let has_messages = !kernel.children[ix].is_empty();
             isa.run(Weigh {
                 counts,
                 lanes,
                 states: 0..bucket.n_states,
                 terms,
-                is_running_sum: stands_alone && !has_messages && !prepared.is_guarded(),
+                is_running_sum: is_root && !has_messages && !prepared.is_guarded(),
                 theta,
             });
             for &child in &kernel.children[ix] {
@@ -111,7 +111,7 @@ impl<W: Word> Workspace<W> {
             if prepared.is_guarded() {
                 exponentiate(bucket, theta, &mut self.messages[kernel.first_message[ix] * lanes..], lanes);
             }
-            if stands_alone {
+            if is_root {
                 if has_messages || prepared.is_guarded() {
                     isa.run(RunningSum { theta, lanes });
                 }
