@@ -8,7 +8,7 @@ use crate::args::{FitArgs, KernelArg, StreamArgs};
 use crate::described::Question;
 use crate::load::{load_model, parse_seen};
 use crate::output::{Failure, Output};
-use crate::progress::control;
+use crate::progress::{check_checkpoint, control};
 use crate::text::{plural, show_count};
 use polyurn::control::Control;
 use polyurn::counts::{Counts, Labels, Unit};
@@ -34,7 +34,9 @@ const POLL: Duration = Duration::from_millis(15);
 /// Fits a model to a stream.
 pub fn run(args: &FitArgs) -> Result<(), Failure> {
     check_flags(args)?;
-    let mut output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
+    let inputs = [args.data.data.as_path(), Path::new(&args.model.model)];
+    let mut output = Output::open(&args.output, &inputs)?;
+    check_checkpoint(&args.checkpoint, &args.output, &inputs, &mut output)?;
     let fit_path = output.take_path();
     let (source, prior_settings) = load_model(&args.model.model, &args.prior)?.with_prior()?.single()?;
     let n_tokens = args.stream.tokens.ok_or_else(|| {
@@ -66,7 +68,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
             is_numbered: nodes_with_uneven_prior(&model, &prior),
         },
     };
-    let mut control = control(&output, &args.limits, None)?;
+    let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
     let start = Instant::now();
     let stream = Stream { model: &model, prior: &prior, settings: &settings, n_tokens, reading: &reading };
     let Learned { mut learner, last, labels, is_seen: stream_seen, n_rows, n_returned_allowed, is_cut, notes } =
@@ -92,6 +94,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let tables = learner.tables().into_iter().map(|table| table.reordered(&model, &places)).collect();
     let bound = learner.bound(&last)?;
     output.warn(&warnings);
+    args.checkpoint.remove_unless_needed(&warnings);
     // What was in the stream is gone; its labels are what is left to show.
     let labels: Vec<Labels> = ordered.iter().map(|(labels, _)| labels.clone()).collect();
     let counts =
@@ -134,9 +137,6 @@ fn check_flags(args: &FitArgs) -> Result<(), Failure> {
     }
     if (args.decomposition.factors || args.decomposition.top.is_some()) && args.stream.seen.is_none() {
         return Err(Failure::Usage("--factors and --top: with --method svb say by --seen which nodes are seen".into()));
-    }
-    if args.checkpoint.checkpoint.is_some() {
-        return Err(Failure::Usage("--checkpoint: --method svb has no use for it; leave it out".into()));
     }
     match args.stream.passes {
         Some(passes) if passes > 1 && args.data.data == Path::new("-") => Err(Failure::Usage(format!(
@@ -258,11 +258,18 @@ impl<'a> Stream<'a> {
         loop {
             let share = learned.as_ref().map_or(0.0, |so_far| so_far.learner.n_tokens_seen() as f64 / asked);
             match (control.tick("svb", share), &mut learned) {
-                (Err(Error::Stopped(Stop::Deadline)), Some(so_far)) => {
+                (Err(Error::Stopped(Stop::Deadline)), Some(so_far)) if !so_far.learner.is_behind() => {
                     so_far.is_cut = true;
+                    control.checkpoint_now(|| so_far.learner.state())?;
                     break;
                 }
-                (Err(error), _) => return Err(error.into()),
+                (Err(error), so_far) => {
+                    // While batches are passed over, what was saved is further on.
+                    if let Some(so_far) = so_far.as_ref().filter(|so_far| !so_far.learner.is_behind()) {
+                        control.checkpoint_now(|| so_far.learner.state())?;
+                    }
+                    return Err(error.into());
+                }
                 (Ok(()), _) => {}
             }
             match events.recv_timeout(POLL) {
@@ -277,11 +284,26 @@ impl<'a> Stream<'a> {
                 Ok(Event::Batch(batch)) => {
                     let so_far = match &mut learned {
                         Some(so_far) => so_far,
-                        None => learned.insert(self.begin(&batch, output)?),
+                        None => {
+                            let so_far = learned.insert(self.begin(&batch, output)?);
+                            if let Some(state) = control.load_checkpoint()? {
+                                so_far.learner.go_on_from(&state).map_err(|error| named(error, control))?;
+                            }
+                            so_far
+                        }
                     };
-                    so_far.take(*batch)?;
+                    so_far.take(*batch).map_err(|error| named(error, control))?;
+                    if !so_far.learner.is_behind() {
+                        control.checkpoint(|| so_far.learner.state())?;
+                    }
                 }
             }
+        }
+        if let Some(so_far) = &learned
+            && so_far.learner.is_behind()
+        {
+            let why = "the data end before the batches that it was learned from do; give the same file";
+            return Err(control.refuse_checkpoint(why).into());
         }
         learned.ok_or_else(|| {
             let name = self.reading.path.display().to_string();
@@ -305,8 +327,16 @@ impl<'a> Stream<'a> {
     }
 }
 
+/// An error about a checkpoint, with its name.
+fn named(error: Error, control: &Control<'_>) -> Error {
+    match error {
+        Error::Checkpoint(why) => control.refuse_checkpoint(&why),
+        error => error,
+    }
+}
+
 impl Learned<'_> {
-    fn take(&mut self, batch: RowBatch) -> Result<(), Failure> {
+    fn take(&mut self, batch: RowBatch) -> polyurn::Result<()> {
         self.labels.add(&batch);
         self.learner.step(&batch.counts)?;
         self.n_rows += batch.n_rows;

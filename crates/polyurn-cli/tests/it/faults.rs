@@ -79,7 +79,13 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
     let fit = ["fit", "--model", "lca(4)", "--data", "slow.csv", "--json", "--seed", "1", "--method", "vb"];
     let ranges = ["select", "--model", "lca(2..4)", "--data", "slow.csv", "--json", "--seed", "1", "--threads", "1"];
     let ranges = [&ranges[..], &["--method", "smc", "--particles", "100", "--runs", "8", "--heat", "1"]].concat();
-    for (n, args) in [exact, [&score[..], &runs].concat(), [&fit[..], &starts].concat(), ranges].iter().enumerate() {
+    let stream = ["fit", "--model", "doc[40] -> topic[8] -> word[60]", "--data", "words.csv", "--json", "--seed", "1"];
+    let stream = [&stream[..], &["--method", "svb", "--tokens", "60000", "--batch", "400", "--threads", "1"]].concat();
+    let words = ["simulate", "--model", "doc[40] -> topic[8] -> word[60]", "--seen", "doc,word", "--a", "100"];
+    folder.ok(&[&words[..], &["--tokens", "60000", "--seed", "1", "-o", "words.csv"]].concat());
+    let stream = [&stream[..], &["--passes", "8"]].concat();
+    let jobs = [exact, [&score[..], &runs].concat(), [&fit[..], &starts].concat(), ranges, stream];
+    for (n, args) in jobs.iter().enumerate() {
         let folder_of_exact;
         let folder = if n == 0 {
             folder_of_exact = Folder::new();

@@ -92,7 +92,7 @@ fn what_a_stream_cannot_have_is_refused_with_the_way_out() {
     folder.write("missing.csv", "doc,word,count\na,x,3\n,y,2\n");
     folder.write("empty.csv", "doc,word,count\n");
     let file = ["--data", "docs.csv"];
-    let cases: [(Vec<&str>, &str); 13] = [
+    let cases: [(Vec<&str>, &str); 12] = [
         ([&LDA[..], &file].concat(), "--method svb needs --tokens N"),
         (
             [&file[..], &["--model", "doc -> k[2] -> word", "--tokens", "800"]].concat(),
@@ -111,7 +111,6 @@ fn what_a_stream_cannot_have_is_refused_with_the_way_out() {
             "standard input can be read only once",
         ),
         ([&LDA[..], &file, &["--tokens", "800", "--local", "word"]].concat(), "--local word: the node has parents"),
-        ([&LDA[..], &file, &["--tokens", "800", "--checkpoint", "x"]].concat(), "--checkpoint"),
         (
             [&LDA[..], &["--data", "unknown.csv", "--tokens", "5"]].concat(),
             "unknown.csv, line 3, column count: the count is `?`",

@@ -267,6 +267,63 @@ fn bytes_do_not_depend_on_threads() {
     });
 }
 
+/// Two passes over six batches, cut after each of their steps: the tables of an unbroken run, to the last bit.
+#[test]
+fn a_stream_that_was_cut_anywhere_goes_on_to_the_same_bytes() {
+    let binding = bound("doc -> topic[3] -> word", &documents());
+    with_problem(&binding, &settings(20.0), |problem| {
+        let all = records(problem.counts);
+        let size = all.len().div_ceil(6);
+        let batches: Vec<Counts> = all.chunks(size).map(|records| batch(&problem.counts.labels, records)).collect();
+        let n_tokens = problem.counts.n_tokens as f64;
+        let settings = StochasticVb { first_sweeps: 3, local_sweeps: 3, ..StochasticVb::new(n_tokens) };
+        for local in [locals(problem), Vec::new()] {
+            // Some steps of two passes, with a look at the learner after each.
+            let go = |learner: &mut Learner<'_>, n_steps: usize| -> polyurn::Result<()> {
+                for (step, batch) in batches.iter().chain(&batches).take(n_steps).enumerate() {
+                    if step % batches.len() == 0 {
+                        learner.start_pass();
+                    }
+                    learner.step(batch)?;
+                }
+                Ok(())
+            };
+            let mut whole = learner(&settings, problem, &local);
+            go(&mut whole, 12).unwrap();
+            for cut in 1..=12 {
+                let mut first = learner(&settings, problem, &local);
+                go(&mut first, cut).unwrap();
+                let state = first.state();
+                let mut second = learner(&settings, problem, &local);
+                second.go_on_from(&state).unwrap();
+                assert!(second.is_behind());
+                // What was learned from is passed over: up to the cut nothing is learned.
+                go(&mut second, cut - 1).unwrap();
+                assert!(second.is_behind() && second.capacity() == 0);
+                let mut second = learner(&settings, problem, &local);
+                second.go_on_from(&state).unwrap();
+                go(&mut second, 12).unwrap();
+                assert!(!second.is_behind());
+                assert_eq!(second.tables(), whole.tables(), "cut after {cut}");
+                assert_eq!(second.state(), whole.state(), "cut after {cut}");
+            }
+            let mut cut = learner(&settings, problem, &local);
+            go(&mut cut, 4).unwrap();
+            let state = cut.state();
+            let other = StochasticVb { decay: 0.8, ..settings.clone() };
+            let refusal = learner(&other, problem, &local).go_on_from(&state).unwrap_err().to_string();
+            assert!(refusal.contains("another model, prior, seed or setting"), "{refusal}");
+            let mut swapped = learner(&settings, problem, &local);
+            swapped.go_on_from(&state).unwrap();
+            let refusal = [1, 0, 2, 3].iter().map(|&ix| swapped.step(&batches[ix])).find_map(Result::err).unwrap();
+            assert!(refusal.to_string().contains("the data are not those"), "{refusal}");
+            for n in (0..state.len()).step_by(7) {
+                assert!(learner(&settings, problem, &local).go_on_from(&state[..n]).is_err(), "cut to {n} bytes");
+            }
+        }
+    });
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let binding = bound("doc -> topic[2] -> word", &csv("doc,word,count\na,x,3\nb,y,1\nb,,2\n"));

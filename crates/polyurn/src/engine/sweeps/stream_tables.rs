@@ -8,6 +8,7 @@ use super::cells::{CellTable, Keys, Shape};
 use crate::engine::tables::RowCounts;
 use crate::graph::{Model, NodeIndex, TableIndex};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Cells that are kept in a list; more are kept in a map of those that were touched.
@@ -74,10 +75,10 @@ impl Numbering {
 }
 
 /// Sums by number.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 enum Sums {
     Listed(Vec<f64>),
-    Mapped(HashMap<u128, f64>),
+    Mapped(#[serde(with = "pairs")] HashMap<u128, f64>),
 }
 
 impl Sums {
@@ -133,9 +134,25 @@ impl Sums {
     }
 }
 
+/// Maps as lists of pairs, ascending.
+mod pairs {
+    use hashbrown::HashMap;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(map: &HashMap<u128, f64>, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut all: Vec<(u128, f64)> = map.iter().map(|(&number, &sum)| (number, sum)).collect();
+        all.sort_unstable_by_key(|(number, _)| *number);
+        all.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<u128, f64>, D::Error> {
+        Ok(Vec::<(u128, f64)>::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
 /// Counts of cells and of rows.
-#[derive(Debug, Clone)]
-struct Part {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Part {
     cells: Sums,
     rows: Sums,
 }
@@ -171,6 +188,16 @@ impl StreamTable {
         let empty = Part { cells: Sums::new(cells.n, limit), rows: Sums::new(rows.n, limit) };
         let parts = if local.is_some() { Vec::new() } else { vec![empty.clone()] };
         StreamTable { table, cells, rows, local, parts, empty, factor: 1.0 }
+    }
+
+    /// What its counts are to be multiplied by, and its counts.
+    pub fn contents(&self) -> (f64, Vec<Part>) {
+        (self.factor, self.parts.clone())
+    }
+
+    /// Puts such contents in.
+    pub fn set_contents(&mut self, factor: f64, parts: Vec<Part>) {
+        (self.factor, self.parts) = (factor, parts);
     }
 
     /// Which table this is.

@@ -5,13 +5,14 @@ use crate::engine::tables::RowCounts;
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// By local node, a number for each of its values in a batch.
 pub(super) type ByValue<T> = HashMap<NodeIndex, BTreeMap<u32, T>>;
 
 /// Tokens of the values of a local node.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct LocalTokens {
     of_value: Vec<u64>,
     total: u64,

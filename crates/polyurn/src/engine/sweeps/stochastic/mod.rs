@@ -8,6 +8,7 @@
 mod batch;
 mod bound;
 mod local;
+mod resume;
 
 pub use local::Returned;
 
@@ -20,6 +21,7 @@ use crate::Seed;
 use crate::control::Control;
 use crate::counts::Counts;
 use crate::engine::Problem;
+use crate::engine::mixer::Mixer;
 use crate::engine::replicates::pool;
 use crate::engine::tables::{CountsOfRows, TableMeans};
 use crate::error::{Error, Result};
@@ -29,6 +31,7 @@ use crate::simd::Isa;
 use batch::Batch;
 use hashbrown::HashMap;
 use local::{ByValue, LocalTokens, tokens_by_value};
+use resume::Saved;
 use std::collections::BTreeMap;
 
 /// Settings of stochastic variational Bayes.
@@ -144,6 +147,8 @@ impl StochasticVb {
             n_steps: 0,
             n_tokens_seen: 0,
             is_first_pass: true,
+            digest: Mixer::default(),
+            to_pass_over: None,
         })
     }
 }
@@ -183,6 +188,10 @@ pub struct Learner<'m> {
     n_steps: u64,
     n_tokens_seen: u64,
     is_first_pass: bool,
+    /// Of the batches so far.
+    digest: Mixer,
+    /// What an earlier run has learned, until the batches that it did so from have gone by.
+    to_pass_over: Option<Box<Saved>>,
 }
 
 impl<'m> Learner<'m> {
@@ -236,7 +245,7 @@ impl<'m> Learner<'m> {
     /// # Errors
     /// When the batch has unknown cells, does not show a local node, or uses too many cells.
     pub fn step(&mut self, batch: &Counts) -> Result<()> {
-        if is_empty(batch) {
+        if is_empty(batch) || self.passes_over(batch)? {
             return Ok(());
         }
         let is_new = self.is_first_pass;
@@ -262,7 +271,7 @@ impl<'m> Learner<'m> {
         if !(0.0..=1.0).contains(&size) {
             return Err(Error::Setting(format!("the step is {size}; it must lie between 0 and 1")));
         }
-        if is_empty(batch) {
+        if is_empty(batch) || self.passes_over(batch)? {
             return Ok(());
         }
         self.move_by(batch, size, self.is_first_pass)?;
