@@ -19,6 +19,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 FIXTURES = Path(__file__).parents[2] / "crates/polyurn-cli/tests/fixtures"
+DEMO_DATA = Path(__file__).parents[2] / "crates/polyurn-cli/src/demo_data"
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -46,6 +47,14 @@ def make_reports(program, folder):
             "-o", data, *prior)
     polyurn(program, "fit", "--model", "doc -> topic[3] -> word", "--data", data, "--method", "smc", "--particles", 64,
             "-o", fit, *prior)
+    answers = [DEMO_DATA / "dilemmas.csv", "--json", "--seed", 1]
+    polyurn(program, "select", "--model", "class[1..4] -> passenger critic doctor director", "--time-limit", "4s",
+            "-o", folder / "select.json", "--data", *answers)
+    polyurn(program, "select", "--model", "near[1..2] -> far[1..3]; near -> passenger critic; far -> doctor director",
+            "--time-limit", "4s", "-o", folder / "select-two.json", "--data", *answers)
+    structures = ["independent", "sex -> fate; age", "age -> fate; sex", "sex age -> fate", "complete"]
+    models = [word for model in structures for word in ("--model", model)]
+    polyurn(program, "compare", *models, "--data", DEMO_DATA / "donner.csv", "--json", "-o", folder / "compare.json")
     hostile = json.loads((FIXTURES / "compare.json").read_text())
     hostile["verdict"] = hostile["data"]["file"] = HOSTILE
     hostile["command_line"].append(HOSTILE)
@@ -59,9 +68,9 @@ def make_reports(program, folder):
     large(folder / "large.json")
     pages = {}
     for name, result in {
-        "select": FIXTURES / "select.json",
-        "select-two": FIXTURES / "select-two.json",
-        "compare": FIXTURES / "compare.json",
+        "select": folder / "select.json",
+        "select-two": folder / "select-two.json",
+        "compare": folder / "compare.json",
         "fit": fit,
         "hostile": folder / "hostile.json",
         "large": folder / "large.json",

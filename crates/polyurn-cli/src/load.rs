@@ -2,10 +2,11 @@
 
 use crate::args::{AValues, PriorArgs, ReadingArgs, TiedArg};
 use crate::grid::Point;
-use crate::output::Failure;
+use crate::output::{Failure, Output};
+use crate::progress::watched;
 use polyurn::counts::Dataset;
 use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind_owned};
-use polyurn::io::{Format, ModelFormat, ReadOptions, read, read_model_file, read_prior_file};
+use polyurn::io::{Format, ModelFormat, Origin, ReadOptions, read_model_file, read_prior_file, read_watched};
 use polyurn::prior::{PriorSettings, TiedPrior};
 use std::path::Path;
 
@@ -94,9 +95,15 @@ impl GivenModel {
     }
 }
 
-/// Reads a data file of whole counts.
-pub fn load_data(path: &Path, format: Option<Format>) -> Result<Dataset, Failure> {
-    Ok(read(path, &ReadOptions { format, ..Default::default() })?)
+/// Reads a data file of whole counts, or of fractions too.
+pub fn load_data(
+    path: &Path,
+    format: Option<Format>,
+    fractions: bool,
+    output: &Output,
+) -> Result<(Dataset, Origin), Failure> {
+    let mut control = watched(output);
+    Ok(read_watched(path, &ReadOptions { format, fractions }, &mut |share| control.tick("reading", share))?)
 }
 
 /// Reads data of whole counts, or of fractions too, and binds the model to them.
@@ -105,8 +112,9 @@ pub fn load_bound(
     path: &Path,
     reading: &ReadingArgs,
     fractions: bool,
+    output: &Output,
 ) -> Result<Binding, Failure> {
-    let dataset = read(path, &ReadOptions { format: reading.format, fractions })?;
+    let (dataset, _) = load_data(path, reading.format, fractions, output)?;
     Ok(bind_owned(source, dataset, BindOptions { columns: reading.columns.as_deref(), ..Default::default() })?)
 }
 

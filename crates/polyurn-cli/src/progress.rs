@@ -8,6 +8,7 @@ use polyurn::control::{Control, Observer, Progress};
 use polyurn::{Error, Result, Stop, Warning};
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Watches a run for the command line.
@@ -47,8 +48,9 @@ impl CheckpointArgs {
     /// Removes the checkpoint of a job that is done. One that the time limit cut short keeps it: more time goes on from it.
     /// So does one that holds finished runs which were not asked for this time.
     pub fn remove_unless_needed(&self, warnings: &[Warning]) {
-        let is_needed =
-            warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. } | Warning::RunsKept { .. }));
+        let is_needed = warnings.iter().any(|warning| {
+            matches!(warning, Warning::TimeUp { .. } | Warning::StreamCut { .. } | Warning::RunsKept { .. })
+        });
         if !is_needed {
             self.remove();
         }
@@ -76,6 +78,69 @@ impl CheckpointArgs {
     }
 }
 
+/// The control of reading, and of other work without limits: signals and progress bar.
+pub fn watched(output: &Output) -> Control<'static> {
+    let watcher = Watcher { bar: bar(output), checkpoint: None, last_drawn: Instant::now() + PATIENCE };
+    Control::new(watcher).with_cancel(crate::signals::cancel())
+}
+
+/// One bar for several jobs at once.
+#[derive(Debug)]
+pub struct SharedBar {
+    watcher: Mutex<Watcher>,
+    /// How far each job has come.
+    shares: Vec<Mutex<f64>>,
+}
+
+impl SharedBar {
+    /// For so many jobs.
+    pub fn new(output: &Output, n_jobs: usize) -> Self {
+        let watcher = Watcher { bar: bar(output), checkpoint: None, last_drawn: Instant::now() + PATIENCE };
+        SharedBar { watcher: Mutex::new(watcher), shares: (0..n_jobs).map(|_| Mutex::new(0.0)).collect() }
+    }
+
+    /// What watches one of them.
+    pub fn job(&self, ix: usize) -> impl Observer + '_ {
+        JobOfBar { bar: self, ix }
+    }
+}
+
+struct JobOfBar<'a> {
+    bar: &'a SharedBar,
+    ix: usize,
+}
+
+impl Observer for JobOfBar<'_> {
+    fn progress(&mut self, progress: Progress<'_>) {
+        let get = |share: &Mutex<f64>| share.lock().map_or(0.0, |share| *share);
+        if let Ok(mut share) = self.bar.shares[self.ix].lock() {
+            // Pilots come before the work itself: never back.
+            *share = share.max(progress.fraction);
+        }
+        // Who cannot draw at once leaves that to the others.
+        if let Ok(mut watcher) = self.bar.watcher.try_lock() {
+            let fraction = self.bar.shares.iter().map(get).sum::<f64>() / self.bar.shares.len() as f64;
+            watcher.progress(Progress { stage: "curve", fraction });
+        }
+    }
+}
+
+impl Drop for JobOfBar<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut share) = self.bar.shares[self.ix].lock() {
+            *share = 1.0;
+        }
+    }
+}
+
+/// A bar, if somebody sees it.
+fn bar(output: &Output) -> Option<ProgressBar> {
+    (!output.quiet() && std::io::stderr().is_terminal()).then(|| {
+        let style = ProgressStyle::with_template("{msg} {bar:40} {percent:>3} %  {eta} left");
+        ProgressBar::new(10_000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    })
+}
+
 /// The control of a run: signals, time limit, progress bar, checkpoint.
 pub fn control(
     output: &Output,
@@ -86,12 +151,8 @@ pub fn control(
         None => None,
         Some((path, args)) => Some((CheckpointFile::open(path, output.seed())?, args.checkpoint_every)),
     };
-    let bar = (!output.quiet() && std::io::stderr().is_terminal()).then(|| {
-        let style = ProgressStyle::with_template("{msg} {bar:40} {percent:>3} %  {eta} left");
-        ProgressBar::new(10_000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-    });
     let deadline = limits.time_limit.map(|limit| Instant::now() + limit);
-    let watcher = Watcher { bar, checkpoint, last_drawn: Instant::now() + PATIENCE };
+    let watcher = Watcher { bar: bar(output), checkpoint, last_drawn: Instant::now() + PATIENCE };
     Ok(Control::new(watcher).with_cancel(crate::signals::cancel()).with_deadline(deadline))
 }
 

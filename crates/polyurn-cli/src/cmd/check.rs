@@ -1,9 +1,10 @@
 //! `polyurn check`: what is in a file, and what is odd.
 
 use crate::args::CheckArgs;
+use crate::load::load_data;
 use crate::output::{Failure, Output};
 use crate::text::{columns, plural, show_count};
-use polyurn::io::{ReadOptions, Summary, read_with_origin};
+use polyurn::io::Summary;
 use std::path::Path;
 
 /// Patterns of missing values that are shown to people.
@@ -13,7 +14,7 @@ const SHOWN_PATTERNS: usize = 8;
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let path = args.file.as_deref().or(args.data.as_deref()).unwrap_or_else(|| Path::new("-"));
     let output = Output::open(&args.output, &[path])?;
-    let (dataset, origin) = read_with_origin(path, &ReadOptions { format: args.format, ..Default::default() })?;
+    let (dataset, origin) = load_data(path, args.format, false, &output)?;
     let summary = Summary::new(&dataset, &origin);
     output.result(
         || {

@@ -19,7 +19,7 @@ use std::path::Path;
 pub fn run(args: &EnumerateArgs) -> Result<(), Failure> {
     let output = Output::open(&args.output, &[&args.data.data, Path::new(&args.model.model)])?;
     let (source, settings) = load_model(&args.model.model, &args.prior)?.with_prior()?.single()?;
-    let binding = load_bound(&source, &args.data.data, &args.data.reading, false)?;
+    let binding = load_bound(&source, &args.data.data, &args.data.reading, false, &output)?;
     output.warn(&binding.warnings);
     let prior = Prior::build(&binding.model, &settings)?;
     let problem = Problem::new(&binding.model, &prior, &binding.counts)?;

@@ -40,7 +40,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let given = if matches!(args.method, FitMethod::Em | FitMethod::Icm) { given } else { given.with_prior()? };
     let (source, settings) = given.single()?;
     let fractions = matches!(args.method, FitMethod::Vb | FitMethod::Em);
-    let binding = load_bound(&source, &args.data.data, &args.data.reading, fractions)?;
+    let binding = load_bound(&source, &args.data.data, &args.data.reading, fractions, &output)?;
     let start = Instant::now();
     let prior = Prior::build(&binding.model, &settings)?;
     let problem = Problem::new(&binding.model, &prior, &binding.counts)?;

@@ -9,7 +9,7 @@ use super::score_shown::warnings_json;
 use crate::args::{ScoreArgs, ScoreMethod, UnseenArg};
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
-use crate::progress::control;
+use crate::progress::{control, watched};
 use crate::text::{plural, show_error, show_estimate, show_short};
 use polyurn::counts::MISSING;
 use polyurn::engine::Problem;
@@ -17,7 +17,7 @@ use polyurn::engine::smc::{Crew, Settled};
 use polyurn::engine::sweeps::Vb;
 use polyurn::fit_file::{FitData, FitFile, FitPrior, Intensity};
 use polyurn::graph::{NodeIndex, TableIndex, local_nodes};
-use polyurn::io::{ReadOptions, read_rows};
+use polyurn::io::{ReadOptions, read_rows_watched};
 use polyurn::predict::{Draw, Predictor, Workspace};
 use polyurn::prior::Prior;
 use polyurn::score::free_sizes;
@@ -38,7 +38,7 @@ pub fn run(args: &ScoreArgs, heldout: &Path) -> Result<(), Failure> {
     let start = Instant::now();
     let (fit, mut warnings) = fit(args, &output)?;
     let predictor = Predictor::new(&fit, Draw::Means)?;
-    let mut scoring = Scoring::new(args, heldout, &predictor, output.n_threads);
+    let mut scoring = Scoring::new(args, heldout, &predictor, &output);
     scoring.read()?;
     warnings.append(&mut scoring.warnings);
     output.warn(&warnings);
@@ -54,7 +54,7 @@ fn fit(args: &ScoreArgs, output: &Output) -> Result<(FitFile, Vec<Warning>), Fai
         ScoreMethod::Smc => false,
         _ => return Err(Failure::Usage("--heldout: the fit is made by --method vb (the default) or smc".into())),
     };
-    let binding = load_bound(&source, &args.data.data, &args.data.reading, is_vb)?;
+    let binding = load_bound(&source, &args.data.data, &args.data.reading, is_vb, output)?;
     let prior = Prior::build(&binding.model, &settings)?;
     let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
     let mut warnings = binding.warnings.clone();
@@ -149,7 +149,7 @@ struct Scoring<'a> {
     args: &'a ScoreArgs,
     path: &'a Path,
     predictor: &'a Predictor<'a>,
-    n_threads: usize,
+    output: &'a Output,
     /// Seen roots with hidden children: what is scored is given them.
     given: Vec<NodeIndex>,
     sums: Sums,
@@ -164,13 +164,13 @@ struct Scoring<'a> {
 }
 
 impl<'a> Scoring<'a> {
-    fn new(args: &'a ScoreArgs, path: &'a Path, predictor: &'a Predictor<'a>, n_threads: usize) -> Self {
+    fn new(args: &'a ScoreArgs, path: &'a Path, predictor: &'a Predictor<'a>, output: &'a Output) -> Self {
         let fit = predictor.fit();
         Scoring {
             args,
             path,
             predictor,
-            n_threads,
+            output,
             given: local_nodes(&fit.model, &fit.is_seen),
             sums: Sums::default(),
             ln_joint: 0.0,
@@ -199,14 +199,14 @@ impl<'a> Scoring<'a> {
                 });
                 Ok(())
             })?;
-            new_values.infer(self.predictor, &collected, self.n_threads);
+            new_values.infer(self.predictor, &collected, self.output.n_threads);
             self.n_used = n_used;
             self.n_new = new_values.n_labels().map(|(_, n)| n).sum();
         }
         let mut halves = Halves::default();
         let mut units: HashMap<(u32, u32), (f64, f64)> = HashMap::new();
         let (mut sums, mut ln_joint, mut n_dropped, mut n_empty) = (Sums::default(), 0.0, 0, 0.0);
-        let (given, predictor, n_threads) = (&self.given, self.predictor, self.n_threads);
+        let (given, predictor, n_threads) = (&self.given, self.predictor, self.output.n_threads);
         self.warnings = self.rows(&names, &mut new_values, |binding, block, new_values| {
             let asked = patterns.of(binding, block)?;
             let lns = ln_probabilities(predictor, block, &asked, new_values, n_threads);
@@ -269,7 +269,9 @@ impl<'a> Scoring<'a> {
             together: false,
         };
         let mut reader = RowReader::new(how, new_values, take);
-        read_rows(self.path, &ReadOptions { format: reading.format, fractions: true }, &mut reader)?;
+        let mut control = watched(self.output);
+        let options = ReadOptions { format: reading.format, fractions: true };
+        read_rows_watched(self.path, &options, &mut reader, &mut |share| control.tick("held out", share))?;
         reader.finish()?;
         Ok(reader.take_warnings())
     }

@@ -31,7 +31,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let (source, settings) = load_model(model, &args.prior)?.with_prior()?.single()?;
     let (model, is_seen, counts, mut warnings) = match &args.data {
         Some(path) => {
-            let binding = load_bound(&source, path, &args.reading, false)?;
+            let binding = load_bound(&source, path, &args.reading, false, &output)?;
             let is_seen = binding.counts.seen_anywhere();
             (binding.model, is_seen, Some(binding.counts), binding.warnings)
         }

@@ -7,7 +7,7 @@ use crate::grid::Point;
 use crate::load::{load_bound, load_model};
 use crate::maximise::refuse_varied;
 use crate::output::{Failure, Output};
-use crate::progress::{check_checkpoint, control};
+use crate::progress::{SharedBar, check_checkpoint, control};
 use polyurn::control::Control;
 use polyurn::graph::Binding;
 use polyurn::parallel;
@@ -27,7 +27,8 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     let mut output = Output::open(&args.output, &inputs)?;
     check_checkpoint(&args.checkpoint, &args.output, &inputs, &mut output)?;
     let given = load_model(&args.model.model, &args.prior)?.with_prior()?;
-    let binding = load_bound(&given.source, &args.data.data, &args.data.reading, args.method == ScoreMethod::Vb)?;
+    let binding =
+        load_bound(&given.source, &args.data.data, &args.data.reading, args.method == ScoreMethod::Vb, &output)?;
     if args.totals.is_some() && binding.counts.unknown.is_empty() {
         return Err(Failure::Usage("--totals: no cell of the data has the count `?`, so the total is known".into()));
     }
@@ -131,13 +132,15 @@ impl Job<'_> {
         let deadline = self.args.limits.time_limit.map(|limit| Instant::now() + limit);
         let n_threads = output.n_threads.clamp(1, points.len());
         let n_started = AtomicUsize::new(0);
+        let bar = SharedBar::new(output, points.len());
         let found = parallel::map(points, n_threads, |point| {
             // The time left, over the points to come on this thread: a quick one leaves its time to the others.
-            let n_waiting = points.len() - n_started.fetch_add(1, Ordering::Relaxed);
+            let ix = n_started.fetch_add(1, Ordering::Relaxed);
+            let n_waiting = points.len() - ix;
             let now = Instant::now();
             let n_turns = n_waiting.div_ceil(n_threads) as u32;
             let time = deadline.map(|deadline| deadline.saturating_duration_since(now) / n_turns);
-            let mut control = Control::default()
+            let mut control = Control::new(bar.job(ix))
                 .with_cancel(crate::signals::cancel())
                 .with_deadline(deadline)
                 .with_turn_end(time.map(|time| now + time));
@@ -145,6 +148,7 @@ impl Job<'_> {
             control.tick("score", 0.0)?;
             self.score(&point.settings(settings), 1, time, &mut control)
         });
+        drop(bar);
         let curve = Curve::new(&self.binding.model, points, found)?;
         output.warn_lines(&curve.warning_lines());
         output.result(|| curve.json(output), || curve.text())

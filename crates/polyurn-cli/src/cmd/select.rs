@@ -4,13 +4,12 @@ use super::score::scoring;
 use super::select_prior::weights;
 use super::select_shown::{AtSize, Shown, Size};
 use crate::args::{CompareArgs, ContestArgs, ScoreMethod, SelectArgs};
-use crate::load::{GivenModel, load_model};
+use crate::load::{GivenModel, load_data, load_model};
 use crate::output::{Failure, Output};
 use crate::progress::{check_checkpoint, control};
 use crate::signals;
 use polyurn::Warning;
 use polyurn::control::Control;
-use polyurn::io::{ReadOptions, read};
 use polyurn::select::{Candidate, Contest, Entry, Field, Logbook, Ranking, Scored};
 use std::path::Path;
 use std::time::Instant;
@@ -31,6 +30,12 @@ pub fn select(args: &SelectArgs) -> Result<(), Failure> {
 
 /// Ranks models.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
+    let is_twice = |(ix, model): &(usize, &String)| args.models[..*ix].contains(model);
+    if let Some((_, model)) = args.models.iter().enumerate().find(is_twice) {
+        return Err(Failure::Usage(format!(
+            "--model {model}: is given twice, which would share its probability out between the two; give it once"
+        )));
+    }
     run("compare", &args.models, &args.contest)
 }
 
@@ -46,7 +51,7 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     let a_values = a_values(&given[0], args)?;
     let scoring = scoring(args.method, &args.particles, &args.sweeps, &args.limits)?;
     let fractions = args.method == ScoreMethod::Vb;
-    let dataset = read(&args.data.data, &ReadOptions { format: args.data.reading.format, fractions })?;
+    let (dataset, _) = load_data(&args.data.data, args.data.reading.format, fractions, &output)?;
     let entries = given.into_iter().zip(models).map(|(given, name)| Entry {
         name: name.clone(),
         source: given.source,

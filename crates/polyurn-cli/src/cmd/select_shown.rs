@@ -7,6 +7,7 @@ use crate::described::{command_line, nodes_json};
 use crate::output::{Failure, Output, number};
 use crate::text::{columns, plural, show_error, show_estimate, show_short, show_tokens, tokens_json};
 use polyurn::Warning;
+use polyurn::score::ASKED_FOR;
 use polyurn::select::{Candidate, Field, Ranked, Ranking, Scored};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -55,6 +56,9 @@ pub struct Shown<'a> {
     warnings: Vec<Warning>,
     seconds: f64,
 }
+
+/// More names than this are not listed in a sentence.
+const LISTED: usize = 6;
 
 /// A model that has at least this probability is said to be the one.
 const CLEAR: f64 = 0.95;
@@ -233,6 +237,47 @@ impl<'a> Shown<'a> {
         }
     }
 
+    /// Which models were scored by which engine, and why, where nobody asked for one.
+    fn methods(&self) -> Vec<String> {
+        let mut in_order: Vec<&Ranked> = self.ranking.ranked.iter().collect();
+        in_order.sort_by_key(|ranked| ranked.candidate);
+        let mut by_method: Vec<(&str, Vec<&Ranked>)> = Vec::new();
+        for ranked in in_order {
+            let score = &self.scored(ranked).score;
+            if score.why == ASKED_FOR {
+                continue;
+            }
+            match by_method.iter_mut().find(|(method, _)| *method == score.method) {
+                Some((_, models)) => models.push(ranked),
+                None => by_method.push((&score.method, vec![ranked])),
+            }
+        }
+        let line = |(method, models): (&str, Vec<&Ranked>)| {
+            let why = |ranked: &Ranked| &*self.scored(ranked).score.why;
+            let first = why(models[0]);
+            let names: Vec<String> = models.iter().map(|ranked| self.full_name(ranked)).collect();
+            // Reasons differ in their figures alone: the first says enough.
+            let figures = if models.iter().all(|&ranked| why(ranked) == first) {
+                String::new()
+            } else {
+                format!(" (for {})", names[0])
+            };
+            // `class = 2, 3 and 4` where that is all that they differ in.
+            let sizes: Vec<&(String, u32)> = models.iter().flat_map(|ranked| &self.candidate(ranked).sizes).collect();
+            let is_one_node = !self.has_several_entries() && !self.has_several_a && sizes.len() == models.len();
+            let models = match &sizes[..] {
+                _ if names.len() > LISTED => format!("{} models", names.len()),
+                [(node, _), _, ..] if is_one_node => {
+                    let sizes: Vec<String> = sizes.iter().map(|(_, size)| size.to_string()).collect();
+                    format!("{node} = {}", and(&sizes))
+                }
+                _ => and(&names),
+            };
+            format!("By {method}: {models}; {first}{figures}.")
+        };
+        by_method.into_iter().map(line).collect()
+    }
+
     /// Whether models have an `a` of their own, so that others are multiples of it.
     fn is_relative(&self) -> bool {
         self.sensitivity.iter().any(|(size, ..)| matches!(size, Size::Times(_)))
@@ -402,6 +447,7 @@ impl<'a> Shown<'a> {
                 "posterior_probability_error",
                 "is_lower_bound",
                 "method",
+                "why",
                 "seconds",
             ]
             .map(String::from),
@@ -429,6 +475,7 @@ impl<'a> Shown<'a> {
                 plain(ranked.posterior.1),
                 if ranked.is_bound { "true" } else { "false" }.to_owned(),
                 scored.score.method.to_string(),
+                scored.score.why.clone(),
                 format!("{:.3}", scored.seconds),
             ]);
             text += &(row.iter().map(|field| csv_field(field)).collect::<Vec<_>>().join(",") + "\n");
@@ -481,6 +528,10 @@ impl<'a> Shown<'a> {
         }
         text += &columns(&rows);
         text += &format!("\n{}\n", self.verdict());
+        let methods = self.methods();
+        if !methods.is_empty() {
+            text += &format!("\n{}\n", methods.join("\n"));
+        }
         if !self.sensitivity.is_empty() {
             text += &format!("\n{}", self.sensitivity_text());
         }

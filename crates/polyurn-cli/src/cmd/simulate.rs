@@ -115,7 +115,7 @@ fn from_table(args: &SimulateArgs, path: &Path, output: &Output) -> Result<Drawn
             "--from draws from a table of counts, which takes no prior; drop the prior's flags".into(),
         ));
     }
-    let dataset = load_data(path, args.format)?;
+    let (dataset, _) = load_data(path, args.format, false, output)?;
     if let Some(line) = dataset.unknown_lines.first() {
         return Err(Error::data_at(&dataset.source, *line, None, "the count is `?`; give a number to draw from").into());
     }

@@ -47,6 +47,31 @@ fn two_classes_of_students_are_found_and_the_answer_moves_with_a() {
     assert!(result["movement"].as_str().unwrap().starts_with("The answer moves with a: r = 2 at a = 0.25 to 1;"));
 }
 
+/// Seven answers of five categories, 4,177 people in 6 classes: as large as surveys get, and four other sizes beside the true one.
+#[test]
+#[ignore = "half a minute: make test-long"]
+fn six_classes_of_four_thousand_people_are_found() {
+    let folder = Folder::new();
+    let model = "r[6] -> a[5] b[5] c[5] d[5] e[5] f[5] g[5]";
+    let simulate = ["simulate", "--model", model, "--a", "21", "--tokens", "4177", "--seen", "a,b,c,d,e,f,g"];
+    folder.ok(&[&simulate[..], &["--seed", "1", "-o", "people.csv"]].concat());
+    let result = folder.json(&["select", "--model", "lca(4..8)", "--data", "people.csv", "--seed", "1"]);
+    assert_eq!(result["best"]["sizes"]["r"], 6, "{}", result["verdict"]);
+    assert_eq!(result["settled"], true, "{}", result["verdict"]);
+}
+
+/// Who did not name an engine is told why it was taken.
+#[test]
+fn the_engine_of_each_model_is_explained() {
+    let folder = dilemmas();
+    let flags = ["select", "--model", "lca(1..3)", "--data", "dilemmas.csv", "--seed", "1", "--sensitivity", "none"];
+    let text = folder.ok(&[&flags[..], &["--time-limit", "2s"]].concat());
+    assert!(text.contains("\nBy exact: r = 1; tokens can be allocated in one way only"), "{text}");
+    assert!(text.contains("\nBy smc: r = 2 and 3; an exact answer"), "{text}");
+    let asked = folder.ok(&[&flags[..], &["--method", "smc", "--particles", "16", "--runs", "2"]].concat());
+    assert!(!asked.contains("\nBy "), "{asked}");
+}
+
 #[test]
 fn level_models_are_called_level() {
     let folder = dilemmas();
@@ -164,6 +189,7 @@ fn the_table_can_be_had_as_csv() {
     let text = folder.ok(&flags);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("r,log_marginal,std_error,bound,elbo,log_bayes_factor"), "{text}");
+    assert!(lines[0].ends_with(",method,why,seconds"), "{text}");
     assert_eq!(lines.len(), 3);
     assert!(lines.iter().all(|line| line.split(',').count() == lines[0].split(',').count()));
 }
@@ -198,6 +224,7 @@ fn what_cannot_be_ranked_is_refused() {
     refused(&["independent"], &["--pseudo-count", "critic=1,2"], "only --a may have several");
     refused(&["independent"], &["--method", "exact", "--particles", "9"], "has no use for it");
     refused(&["lca(2)"], &["--prior", "none"], "needs a prior");
+    refused(&["complete", "independent", "complete"], &[], "--model complete: is given twice");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod record;
 mod summary;
 mod tns;
 mod unique_fields;
+mod watched;
 mod write;
 
 pub use compression::Compression;
@@ -30,7 +31,9 @@ use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::rc::Rc;
 use std::str::FromStr;
+use watched::{Counted, Watched};
 
 /// Bytes read from a file at once.
 const BUFFER_SIZE: usize = 128 << 10;
@@ -143,11 +146,24 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset> {
 /// # Errors
 /// As for [`read`].
 pub fn read_with_origin(path: &Path, options: &ReadOptions) -> Result<(Dataset, Origin)> {
+    read_watched(path, options, &mut |_| Ok(()))
+}
+
+/// Reads a file of counts as [`read_with_origin`] does. `watch` is told every thousand rows which share of the file has been
+/// read, 0 where its length is not known, and says whether to go on.
+///
+/// # Errors
+/// As for [`read`], and whatever `watch` says.
+pub fn read_watched(
+    path: &Path,
+    options: &ReadOptions,
+    watch: &mut dyn FnMut(f64) -> Result<()>,
+) -> Result<(Dataset, Origin)> {
     let mut builder = DatasetBuilder::new(path.display().to_string());
     if options.fractions {
         builder.take_fractions();
     }
-    let (format, compression) = read_rows(path, options, &mut builder)?;
+    let (format, compression) = read_rows_watched(path, options, &mut builder, watch)?;
     let origin = Origin { format, compression, n_rows: builder.n_rows_read() };
     Ok((builder.finish(), origin))
 }
@@ -157,13 +173,28 @@ pub fn read_with_origin(path: &Path, options: &ReadOptions) -> Result<(Dataset, 
 /// # Errors
 /// As for [`read`], and whatever the sink refuses.
 pub fn read_rows(path: &Path, options: &ReadOptions, sink: &mut impl RowSink) -> Result<(Format, Option<Compression>)> {
+    read_rows_watched(path, options, sink, &mut |_| Ok(()))
+}
+
+/// Reads a file row by row as [`read_rows`] does, with a `watch` as in [`read_watched`].
+///
+/// # Errors
+/// As for [`read_rows`], and whatever `watch` says.
+pub fn read_rows_watched(
+    path: &Path,
+    options: &ReadOptions,
+    sink: &mut impl RowSink,
+    watch: &mut dyn FnMut(f64) -> Result<()>,
+) -> Result<(Format, Option<Compression>)> {
+    let n_bytes = Rc::default();
+    let mut sink = Watched { sink, n_bytes: Rc::clone(&n_bytes), n_all: 0, watch, n_rows: 0 };
     if path == Path::new("-") {
         let format = options.format.ok_or_else(|| {
             let message = format!("standard input has no extension; give `--format` as one of {}", Format::names());
             Error::Setting(message)
         })?;
         let input = BufReader::with_capacity(BUFFER_SIZE, std::io::stdin().lock());
-        return Ok((format, read_stream(input, "standard input", format, sink)?));
+        return Ok((format, read_stream(input, "standard input", format, &mut sink)?));
     }
     let source = path.display().to_string();
     // A file that is not there is the first thing to say.
@@ -172,7 +203,9 @@ pub fn read_rows(path: &Path, options: &ReadOptions, sink: &mut impl RowSink) ->
         let message = format!("no format goes with this extension; give `--format` as one of {}", Format::names());
         Error::data(&source, message)
     })?;
-    let compression = read_stream(BufReader::with_capacity(BUFFER_SIZE, file), &source, format, sink)?;
+    sink.n_all = file.metadata().map_or(0, |metadata| metadata.len());
+    let input = BufReader::with_capacity(BUFFER_SIZE, Counted { reader: file, n_bytes });
+    let compression = read_stream(input, &source, format, &mut sink)?;
     Ok((format, compression))
 }
 
@@ -254,6 +287,27 @@ mod tests {
         ] {
             assert_eq!(Format::from_path(Path::new(name)), format, "{name}");
         }
+    }
+
+    #[test]
+    fn who_watches_is_told_the_share_that_is_read_and_may_stop_it() {
+        let rows: String = (0..60_000).map(|ix| format!("{},{}\n", ix % 7, ix % 11)).collect();
+        let (_folder, path) = written("a.csv", format!("x,y\n{rows}").as_bytes());
+        let mut shares = Vec::new();
+        let (dataset, origin) = read_watched(&path, &ReadOptions::default(), &mut |share| {
+            shares.push(share);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!((dataset.n_tokens(), origin.n_rows), (Some(60_000), 60_000));
+        assert_eq!(shares.len(), 60_000 / 1024);
+        assert!(shares.is_sorted() && shares[0] > 0.0 && shares[0] < 0.6 && shares.last() == Some(&1.0), "{shares:?}");
+        let mut n_looks = 0;
+        let stopped = read_watched(&path, &ReadOptions::default(), &mut |_| {
+            n_looks += 1;
+            Err(Error::Stopped(crate::Stop::Cancelled))
+        });
+        assert!(matches!(stopped, Err(Error::Stopped(crate::Stop::Cancelled))) && n_looks == 1);
     }
 
     #[test]

@@ -38,8 +38,12 @@ pub fn page(title: &str, outcome: &Outcome, sections: &[Section]) -> String {
     out += &header(title, outcome);
     out += "<main>\n";
     out += &cautions_html(outcome.cautions.iter());
+    // What is to be known about the names of hidden values stands beside the first table that it is about.
+    let mut untold: Vec<&Caution> = outcome.cautions.iter().collect();
     for section in sections {
-        out += &section_html(section, outcome);
+        let is_about = |caution: &mut &Caution| caution.is_about_labels_of(&section.table_of);
+        let about: Vec<&Caution> = untold.extract_if(.., is_about).collect();
+        out += &section_html(section, &about);
     }
     if let Content::Ranking(ranking) = &outcome.content {
         out += &models_html(ranking);
@@ -144,15 +148,12 @@ fn sentence(message: &str) -> String {
     format!("{first}{}{stop}", letters.as_str())
 }
 
-fn section_html(section: &Section, outcome: &Outcome) -> String {
+fn section_html(section: &Section, cautions: &[&Caution]) -> String {
     let mut out = format!("<section>\n<h2>{}</h2>\n", escape(&section.heading));
     if !section.note.is_empty() {
-        out += &format!("<p class=\"note\">{}</p>\n", escape(&section.note));
+        out += &format!("<p class=\"note\">{}</p>\n", with_code(&escape(&section.note)));
     }
-    if !section.table_of.is_empty() {
-        let is_about = |caution: &&Caution| caution.is_about_labels_of(&section.table_of);
-        out += &cautions_html(outcome.cautions.iter().filter(is_about));
-    }
+    out += &cautions_html(cautions.iter().copied());
     for figure in &section.figures {
         // A single figure has its section's heading.
         if section.figures.len() > 1 {

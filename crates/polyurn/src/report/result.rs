@@ -36,16 +36,17 @@ impl Caution {
     /// Whether it says where the names of hidden values in a table of these nodes come from.
     pub fn is_about_labels_of(&self, nodes: &[String]) -> bool {
         let is_about_labels = matches!(self.kind.as_str(), "label_averaged" | "labels_of_one_run");
-        is_about_labels && (self.nodes.is_empty() || self.nodes.iter().any(|node| nodes.contains(node)))
+        let is_one_of_them = self.nodes.is_empty() || self.nodes.iter().any(|node| nodes.contains(node));
+        is_about_labels && !nodes.is_empty() && is_one_of_them
     }
 }
 
 /// Effective particles over time.
 #[derive(Debug, Clone, Default)]
 pub struct EssTrace {
-    /// Token and effective particles.
+    /// Step and effective particles.
     pub points: Vec<(f64, f64)>,
-    /// Tokens at which particles were resampled.
+    /// Steps at which particles were resampled.
     pub resampled_at: Vec<f64>,
     /// Number of particles.
     pub particles: Option<f64>,
@@ -129,6 +130,8 @@ pub struct Ranking {
     pub level: Vec<usize>,
     /// The answer at other sizes of the prior.
     pub sensitivity: Vec<AtPrior>,
+    /// How the answer moves with the prior, in words.
+    pub movement: String,
 }
 
 /// A ranking or a fit.
@@ -226,6 +229,7 @@ impl Ranking {
             is_settled: value["settled"].as_bool(),
             level: list_at(value, "level").iter().filter_map(index).collect(),
             sensitivity: list_at(value, "sensitivity").iter().filter_map(AtPrior::read).collect(),
+            movement: text_at(value, "movement"),
             models,
         })
     }
@@ -282,6 +286,11 @@ impl Candidate {
             return Err(wrong(format!(
                 "models[{ix}].log_marginal: expected a number or \"-inf\", found {}",
                 kind(field)
+            )));
+        }
+        if log_marginal.is_none() && number_at(value, "elbo").is_none() {
+            return Err(wrong(format!(
+                "models[{ix}]: neither log_marginal nor elbo; give what select or compare printed with --json"
             )));
         }
         let is_bound = text_at(value, "bound") == "lower";

@@ -32,7 +32,7 @@ fn of_ranking(ranking: &Ranking) -> Vec<Section> {
         section("Evidence", "", evidence_plots(ranking)),
         section("Posterior probabilities", "", probability_plot(ranking).into_iter().collect()),
         graphs(ranking),
-        section("Sensitivity to the prior", "", sensitivity_plots(ranking)),
+        section("Sensitivity to the prior", &ranking.movement, sensitivity_plots(ranking)),
         section("Particles", "", ess_plot(&ranking.best().ess, ", best model").into_iter().collect()),
     ]
 }

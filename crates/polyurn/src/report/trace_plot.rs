@@ -1,4 +1,4 @@
-//! What happened during a run: effective particles token by token, or the objective sweep by sweep.
+//! What happened during a run: effective particles step by step, or the objective sweep by sweep.
 
 use super::chart::{Chart, Point, Series};
 use super::colour::Colour;
@@ -11,7 +11,7 @@ const MOST_POINTS: usize = 300;
 /// Resamplings that the particle engine writes down.
 const KEPT_RESAMPLINGS: usize = 200;
 
-/// Effective particles over tokens, with the tokens at which they were resampled.
+/// Effective particles over steps, with the steps at which they were resampled.
 pub fn ess_plot(trace: &EssTrace, of_whom: &str) -> Option<Figure> {
     if trace.points.len() < 2 {
         return None;
@@ -20,7 +20,7 @@ pub fn ess_plot(trace: &EssTrace, of_whom: &str) -> Option<Figure> {
         x: step,
         y: ess,
         bar: None,
-        tip: format!("token {}\n{} effective particles", short(step), short(ess)),
+        tip: format!("step {}\n{} effective particles", short(step), short(ess)),
     };
     let most = trace.points.iter().map(|point| point.1).chain(trace.particles).fold(1.0, f64::max);
     let series = Series {
@@ -31,7 +31,7 @@ pub fn ess_plot(trace: &EssTrace, of_whom: &str) -> Option<Figure> {
         points: thinned(&trace.points).iter().map(point).collect(),
     };
     let chart = Chart {
-        x_title: "tokens so far".into(),
+        x_title: "steps of the run".into(),
         y_title: "effective particles (ESS)".into(),
         series: vec![series],
         y_range: Some((0.0, most * 1.05)),
@@ -39,9 +39,11 @@ pub fn ess_plot(trace: &EssTrace, of_whom: &str) -> Option<Figure> {
         level: trace.threshold.map(|level| ("resampled below".into(), level)),
         ..Chart::default()
     };
-    let title = format!("Effective particles over tokens{of_whom}");
+    let title = format!("Effective particles over steps{of_whom}");
     let mut caption =
-        "The first run. Where few particles hold nearly all the weight, the estimate rests on those few.".to_owned();
+        "The first run: a step for each token that comes in, then those in which larger pseudo-counts are brought down. \
+         Where few particles hold nearly all the weight, the estimate rests on those few."
+            .to_owned();
     if trace.resampled_at.len() >= KEPT_RESAMPLINGS {
         caption += &format!(" Results keep the first {KEPT_RESAMPLINGS} resamplings, so later ones are not marked.");
     }

@@ -25,6 +25,12 @@ pub(super) enum Engine<'p> {
 
 /// Share of a time limit that `auto` spends on an exact answer before it turns to particles.
 const SHARE_FOR_EXACT: f64 = 0.5;
+/// Longer times mean nothing to anybody: three years.
+const FORETOLD_SECONDS: f64 = 1e8;
+
+/// Why an engine was taken that somebody named.
+pub const ASKED_FOR: &str = "asked for";
+
 /// Distinct records with hidden values beyond which `auto` does not think of an exact answer.
 const MOST_AMBIGUOUS: usize = 5000;
 
@@ -36,7 +42,7 @@ impl Scoring {
         means: Means,
         control: &mut Control<'_>,
     ) -> Result<(Engine<'p>, String)> {
-        let asked = || "asked for".to_owned();
+        let asked = || ASKED_FOR.to_owned();
         let crew = Crew { isa: self.isa, threads: means.threads, max_memory: self.max_memory };
         let order = self.order(problem)?;
         let wish = || Wish { order, time_limit: means.time, ..self.wish.clone() };
@@ -99,11 +105,9 @@ impl Scoring {
         let patience = means.time.map_or(self.patience, |time| SHARE_FOR_EXACT * time.as_secs_f64());
         let cost = prepared.cost();
         if cost.seconds > patience || cost.bytes > self.max_memory as f64 {
-            return particles(format!(
-                "an exact answer would take about {} states and {} s",
-                rough(cost.states),
-                rough(cost.seconds)
-            ));
+            let time =
+                if cost.seconds < FORETOLD_SECONDS { format!(" and {} s", rough(cost.seconds)) } else { String::new() };
+            return particles(format!("an exact answer would take about {} states{time}", rough(cost.states)));
         }
         let why = why_exact(problem, Some(cost));
         let is_known = problem.counts.unknown.is_empty();
@@ -160,7 +164,8 @@ fn why_exact(problem: &Problem<'_>, cost: Option<Cost>) -> String {
     match cost {
         _ if !problem.counts.unknown.is_empty() => "the posterior of the total is exact".into(),
         _ if !has_unseen => "nothing has to be summed out: the evidence has a closed form".into(),
-        None => "asked for".into(),
+        None => ASKED_FOR.into(),
+        Some(cost) if cost.states < 1.5 => "tokens can be allocated in one way only".into(),
         Some(cost) => format!("small enough to be exact: about {} states foreseen", rough(cost.states)),
     }
 }

@@ -4,7 +4,7 @@ mod choose;
 mod maximised;
 mod scored;
 
-pub use choose::order_by;
+pub use choose::{ASKED_FOR, order_by};
 pub use maximised::{Maximised, free_sizes};
 pub use scored::{Particles, Score};
 

@@ -8,13 +8,14 @@ mod shown;
 
 use crate::args::{PredictArgs, UnseenArg};
 use crate::output::{Failure, Output};
+use crate::progress::watched;
 use crate::text::plural;
 use block::{Block, NO_LABEL};
 use new_values::{Collected, NewValues};
 use patterns::Patterns;
 use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
-use polyurn::io::{ReadOptions, read_rows};
+use polyurn::io::{ReadOptions, read_rows_watched};
 use polyurn::predict::{Allocation, Predictor};
 use polyurn::{Error, Stop, Warning};
 use rows::{Binding, Reading, RowReader, ValueNames};
@@ -38,7 +39,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         predictor: &predictor,
         names: &names,
         given,
-        n_threads: output.n_threads,
+        output: &output,
         patterns: Some(Patterns::new(&predictor, predictor.hidden(), args.impute)),
         new_values: NewValues::new(&predictor),
         allocation: draw.stored(&fit)?.map(Allocation::of),
@@ -102,7 +103,7 @@ struct Run<'a> {
     predictor: &'a Predictor<'a>,
     names: &'a ValueNames<'a>,
     given: Vec<NodeIndex>,
-    n_threads: usize,
+    output: &'a Output,
     /// What is asked; taken out while rows are read.
     patterns: Option<Patterns<'a>>,
     new_values: NewValues,
@@ -115,6 +116,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn read(
         &self,
+        stage: &str,
         together: bool,
         new_values: &mut NewValues,
         take: &mut dyn FnMut(&Binding, &Block, &mut NewValues) -> Result<(), Stopped>,
@@ -139,7 +141,10 @@ impl Run<'_> {
                     }
                 })
             });
-        let result = read_rows(&self.args.data.data, &options, &mut reader).and_then(|_| reader.finish());
+        let mut control = watched(self.output);
+        let mut watch = |share| control.tick(stage, share);
+        let result = read_rows_watched(&self.args.data.data, &options, &mut reader, &mut watch);
+        let result = result.and_then(|_| reader.finish());
         let warnings = reader.take_warnings();
         match (stopped, result) {
             (Some(error), _) => Err(Stopped::Writing(error)),
@@ -153,7 +158,7 @@ impl Run<'_> {
         let mut new_values = std::mem::take(&mut self.new_values);
         let mut all_patterns = self.patterns.take().expect("put back after each reading");
         let mut collected = Collected::default();
-        let result = self.read(false, &mut new_values, &mut |binding, block, _| {
+        let result = self.read("reading", false, &mut new_values, &mut |binding, block, _| {
             let patterns = all_patterns.of(binding, block)?;
             collected.add(block, &patterns);
             Ok(())
@@ -163,7 +168,7 @@ impl Run<'_> {
             Err(Stopped::Failed(error)) => return Err(error.into()),
             Err(Stopped::Writing(error)) => return Err(Failure::Write(error.to_string())),
         }
-        new_values.infer(self.predictor, &collected, self.n_threads);
+        new_values.infer(self.predictor, &collected, self.output.n_threads);
         self.new_values = new_values;
         self.patterns = Some(all_patterns);
         Ok(())
@@ -176,12 +181,12 @@ impl Run<'_> {
         let mut allocation = self.allocation.take();
         let mut has_header = false;
         let (mut n_rows, mut n_dropped) = (0, 0);
-        let warnings = self.read(together, &mut new_values, &mut |binding, block, new_values| {
+        let warnings = self.read("predicting", together, &mut new_values, &mut |binding, block, new_values| {
             let patterns = all_patterns.of(binding, block)?;
             if together {
                 let mut collected = Collected::default();
                 collected.add(block, &patterns);
-                new_values.infer(self.predictor, &collected, self.n_threads);
+                new_values.infer(self.predictor, &collected, self.output.n_threads);
             }
             let shown = Shown { predictor: self.predictor, args: self.args, given: &self.given, binding, json };
             if !has_header && !json {
@@ -192,10 +197,10 @@ impl Run<'_> {
                 Some(allocation) => (0..block.n_rows()).map(|row| block.take_from(row, allocation)).collect(),
                 None => Vec::new(),
             };
-            let n_chunks = (4 * self.n_threads).min(block.n_rows().div_ceil(256)).max(1);
+            let n_chunks = (4 * self.output.n_threads).min(block.n_rows().div_ceil(256)).max(1);
             let size = block.n_rows().div_ceil(n_chunks).max(1);
             let starts: Vec<usize> = (0..block.n_rows()).step_by(size).collect();
-            let texts = polyurn::parallel::map(&starts, self.n_threads, |&start| {
+            let texts = polyurn::parallel::map(&starts, self.output.n_threads, |&start| {
                 let end = (start + size).min(block.n_rows());
                 shown.lines(block, start..end, &patterns, new_values, &drawn)
             });
