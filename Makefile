@@ -1,11 +1,12 @@
-# The same commands that CI runs. `make test-rust` needs nothing but Rust and the package registry; `make test` opens reports
-# in a browser too, and installs Selenium, and as root Chromium, for it.
+# The same commands that CI runs. `make test-rust` needs nothing but Rust and the package registry; `make test` has Python look
+# at fit files and at the terminal too, with NumPy and pgmpy from PyPI, and opens reports in a browser, for which it installs
+# Selenium, and as root Chromium.
 CARGO ?= cargo
 VENV := target/venv
 
 .PHONY: test test-rust test-browser test-python test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
 
-test: test-rust test-browser
+test: test-rust test-python test-browser
 
 test-rust:
 	$(CARGO) test --workspace --all-targets
@@ -18,9 +19,8 @@ test-browser:
 # Long statistical suites: everything, also the tests marked as ignored, with optimisation.
 test-long:
 	$(CARGO) test --workspace --release -- --include-ignored
-	$(MAKE) test-python
 
-# Fit files and exports as Python reads them: zipfile, NumPy, and pgmpy from PyPI.
+# Fit files and exports as Python reads them (zipfile, NumPy, and pgmpy from PyPI), and what is seen on a terminal.
 test-python: $(VENV)/pgmpy
 	$(CARGO) build --package polyurn-cli
 	POLYURN="$(CARGO) run --quiet --package polyurn-cli --" $(VENV)/bin/python -W ignore -m unittest discover -s tests/python
