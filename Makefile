@@ -23,7 +23,7 @@ test-long:
 # Fit files and exports as Python reads them (zipfile, NumPy, and pgmpy from PyPI), and what is seen on a terminal.
 test-python: $(VENV)/pgmpy
 	$(CARGO) build --package polyurn-cli
-	POLYURN="$(CARGO) run --quiet --package polyurn-cli --" $(VENV)/bin/python -W ignore -m unittest discover -s tests/python
+	POLYURN="$$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)" $(VENV)/bin/python -W ignore -m unittest discover -s tests/python
 
 $(VENV)/pgmpy: $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet pgmpy

@@ -53,7 +53,7 @@ class Fits(unittest.TestCase):
         self.assertIsNone(archive.testzip())
         header = json.loads(archive.read("fit.json"))
         labels = json.loads(archive.read("labels.json"))
-        self.assertEqual(header["format_version"], 1)
+        self.assertEqual(header["format_version"], 2)
         self.assertEqual(labels[1], ["é0", "é1", "é2", "é3"])
         data = (self.path / "data.csv").read_bytes()
         self.assertEqual(header["data"]["sha256"], hashlib.sha256(data).hexdigest())
