@@ -34,12 +34,18 @@ pub trait RowSink {
     /// When something about it is wrong, or when no more rows are wanted.
     fn push<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount) -> Result<()>;
 
-    /// A row that follows from another one on the same line, the mirror image of an entry.
+    /// A row that follows from another one on the same line, the mirror image of an entry. To most it is a row like others.
     ///
     /// # Errors
     /// As for [`RowSink::push`].
-    fn push_implied<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount)
-    -> Result<()>;
+    fn push_implied<'c>(
+        &mut self,
+        line: u64,
+        cells: impl IntoIterator<Item = Cell<'c>>,
+        count: RowCount,
+    ) -> Result<()> {
+        self.push(line, cells, count)
+    }
 }
 
 impl RowSink for DatasetBuilder {

@@ -354,15 +354,6 @@ impl<F: FnMut(RowBatch) -> Result<()>> RowSink for Batcher<'_, F> {
     fn push<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount) -> Result<()> {
         self.take(line, cells, count)
     }
-
-    fn push_implied<'c>(
-        &mut self,
-        line: u64,
-        cells: impl IntoIterator<Item = Cell<'c>>,
-        count: RowCount,
-    ) -> Result<()> {
-        self.take(line, cells, count)
-    }
 }
 
 /// For each node the smallest node that shares its labels: tied nodes, and their parents by position.

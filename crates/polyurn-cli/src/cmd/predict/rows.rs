@@ -343,13 +343,4 @@ impl<F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowSink for RowRe
     fn push<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount) -> Result<()> {
         self.take(line, cells, count)
     }
-
-    fn push_implied<'c>(
-        &mut self,
-        line: u64,
-        cells: impl IntoIterator<Item = Cell<'c>>,
-        count: RowCount,
-    ) -> Result<()> {
-        self.take(line, cells, count)
-    }
 }

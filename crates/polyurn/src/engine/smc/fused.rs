@@ -1,9 +1,9 @@
 //! A hidden choice weighed and drawn in one go.
 //!
 //! Sixteen particles at a time go through all states, so that the running sums of some hundred states stay in the fastest
-//! cache, and the state is drawn while they are there. Dividing takes a core as long as all else that is done for a state; two states share one
-//! division. NMF, topic models, CP, latent classes: tokens with one unseen node, or several taken together, are all of
-//! this kind.
+//! cache, and the state is drawn while they are there. Dividing takes a core as long as all else that is done for a state;
+//! two states share one division. NMF, topic models, CP, latent classes: tokens with one unseen node, or several taken
+//! together, are all of this kind.
 
 use super::loops::LANE_GROUP;
 use super::prepared::Terms;
