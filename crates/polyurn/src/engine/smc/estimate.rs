@@ -25,7 +25,7 @@ pub struct Estimate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorFrom {
-    /// The scatter of independent runs.
+    /// The scatter of independent runs; of a few, what their ancestors say if that is more.
     Runs,
     /// The ancestors of one run's particles.
     Ancestors,
@@ -45,6 +45,9 @@ const DOMINANT_RUNS: usize = 4;
 const DISAGREE: f64 = 1.0;
 /// First ancestors below which they cannot tell the error.
 const FEW_ANCESTORS: usize = 12;
+/// Runs below which their scatter may be small by chance: that of two is a tenth of what it should be once in thirteen times,
+/// that of eight is half of it once in forty.
+const FEW_RUNS: usize = 8;
 
 impl Estimate {
     /// Combines runs of `n_particles` each. `is_certain` when nothing had to be drawn.
@@ -57,14 +60,15 @@ impl Estimate {
         let ln_p_sequence = log_mean_exp(&logs);
         let (std_error, error_from) = if is_certain || ln_p_sequence == f64::NEG_INFINITY {
             (is_certain.then_some(0.0), if is_certain { ErrorFrom::ClosedForm } else { ErrorFrom::Nothing })
-        } else if runs.len() > 1 {
-            (Some(error_of_mean(&logs, ln_p_sequence)), ErrorFrom::Runs)
-        } else if n_particles > 1 && runs[0].n_ancestors >= FEW_ANCESTORS.min(n_particles) && runs[0].variance > 0.0 {
-            // A relative variance of the mean is the variance of its log, to first order; beyond, ln(1 + v). Where particles
-            // are resampled so evenly or so often that the estimate of the variance is not positive, it tells nothing.
-            (Some(runs[0].variance.ln_1p().sqrt()), ErrorFrom::Ancestors)
         } else {
-            (None, ErrorFrom::Nothing)
+            let told = error_from_ancestors(&runs, n_particles);
+            match (runs.len(), told) {
+                (1, told) => (told, if told.is_some() { ErrorFrom::Ancestors } else { ErrorFrom::Nothing }),
+                (n_runs, told) => {
+                    let least = told.filter(|_| n_runs < FEW_RUNS).unwrap_or(0.0);
+                    (Some(error_of_mean(&logs, ln_p_sequence).max(least)), ErrorFrom::Runs)
+                }
+            }
         };
         let mut warnings = Vec::new();
         if !is_certain && ln_p_sequence > f64::NEG_INFINITY {
@@ -100,6 +104,18 @@ impl Estimate {
 /// ln of the mean of exponentials.
 pub fn log_mean_exp(logs: &[f64]) -> f64 {
     log_sum_exp(logs) - (logs.len() as f64).ln()
+}
+
+/// Standard error of ln of a mean over runs by the ancestors of each run's particles, where these can tell.
+///
+/// A relative variance of the mean is the variance of its log, to first order; beyond, ln(1 + v). Where particles are resampled
+/// so evenly or so often that the estimate of the variance is not positive, it tells nothing.
+fn error_from_ancestors(runs: &[RunResult], n_particles: usize) -> Option<f64> {
+    let enough = FEW_ANCESTORS.min(n_particles);
+    let have_ancestors = n_particles > 1 && runs.iter().all(|run| run.n_ancestors >= enough);
+    let n_runs = runs.len() as f64;
+    let variance = runs.iter().map(|run| run.variance).sum::<f64>() / (n_runs * n_runs);
+    (have_ancestors && variance > 0.0).then(|| variance.ln_1p().sqrt())
 }
 
 /// Standard error of ln of a mean: the relative standard error of the mean (delta method). It never exceeds one, also when
@@ -160,6 +176,23 @@ mod tests {
         let none = Estimate::combine(vec![run(-3.0, -0.01)], 100, false);
         assert_eq!((none.std_error, none.error_from), (None, ErrorFrom::Nothing));
         assert!(matches!(none.warnings[..], [Warning::NoErrorEstimate { ancestors: 40 }]), "{:?}", none.warnings);
+    }
+
+    #[test]
+    fn a_few_runs_that_agree_by_chance_are_not_believed() {
+        let near = |n_runs: usize, variance: f64| {
+            let runs = (0..n_runs).map(|ix| run(-3.0 + 1e-6 * ix as f64, variance)).collect();
+            Estimate::combine(runs, 100, false).std_error.unwrap()
+        };
+        // Variances 0.04 of single runs: of a mean of two 0.02, of four 0.01.
+        assert!((near(2, 0.04) - 0.02f64.ln_1p().sqrt()).abs() < 1e-15);
+        assert!((near(4, 0.04) - 0.01f64.ln_1p().sqrt()).abs() < 1e-15);
+        // Where ancestors tell nothing, and where runs are many enough, their scatter is all there is.
+        assert!(near(4, -0.01) < 1e-6 && near(8, 0.04) < 1e-6);
+        // A scatter that is larger is the error.
+        let wide = Estimate::combine(vec![run(-3.0, 0.04), run(-2.5, 0.04)], 100, false);
+        let logs = [-3.0, -2.5];
+        assert_eq!(wide.std_error, Some(error_of_mean(&logs, log_mean_exp(&logs))));
     }
 
     #[test]
