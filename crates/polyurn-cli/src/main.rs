@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Err(error) => return args::report(&error),
     };
     match run(cli) {
+        Ok(()) if signals::is_stopped() => ExitCode::from(signals::exit_code()),
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -35,13 +36,13 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), Failure> {
     signals::listen();
     match cli.command {
-        Command::Score(args) => cmd::score::run(&args).map_err(|failure| args.checkpoint.how_to_go_on(failure)),
-        Command::Fit(args) => cmd::fit::run(&args).map_err(|failure| args.checkpoint.how_to_go_on(failure)),
+        Command::Score(args) => args.checkpoint.say_how_to_go_on(&args.output, cmd::score::run(&args)),
+        Command::Fit(args) => args.checkpoint.say_how_to_go_on(&args.output, cmd::fit::run(&args)),
         Command::Select(args) => {
-            cmd::select::select(&args).map_err(|failure| args.contest.checkpoint.how_to_go_on(failure))
+            args.contest.checkpoint.say_how_to_go_on(&args.contest.output, cmd::select::select(&args))
         }
         Command::Compare(args) => {
-            cmd::select::compare(&args).map_err(|failure| args.contest.checkpoint.how_to_go_on(failure))
+            args.contest.checkpoint.say_how_to_go_on(&args.contest.output, cmd::select::compare(&args))
         }
         Command::Predict(args) => cmd::predict::run(&args),
         Command::Export(args) => cmd::export::run(&args),

@@ -79,6 +79,7 @@ pub struct Output {
     quiet: bool,
     path: Option<PathBuf>,
     seed: Seed,
+    is_seed_drawn: bool,
     /// Threads for independent runs.
     pub n_threads: usize,
 }
@@ -95,6 +96,7 @@ impl Output {
             quiet: args.quiet,
             path: args.output.clone(),
             seed: Seed(args.seed.unwrap_or_else(fresh_seed)),
+            is_seed_drawn: args.seed.is_none(),
             n_threads: args.threads.map_or(cores, usize::from),
         })
     }
@@ -122,6 +124,13 @@ impl Output {
     /// Takes the seed of a run that is taken up again.
     pub fn take_seed(&mut self, seed: Seed) {
         self.seed = seed;
+    }
+
+    /// Says which seed was drawn, where it matters and the result does not.
+    pub fn note_drawn_seed(&self) {
+        if self.is_seed_drawn && !self.json {
+            self.note(&format!("seed drawn: --seed {} repeats this", self.seed.0));
+        }
     }
 
     /// Says warnings on standard error.

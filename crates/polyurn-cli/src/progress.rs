@@ -2,10 +2,10 @@
 
 use crate::args::{CheckpointArgs, LimitArgs, OutputArgs};
 use crate::checkpoint::CheckpointFile;
-use crate::output::{Failure, Output, are_same_place, check_writable};
+use crate::output::{Failure, Output, are_same_place, check_writable, say};
 use indicatif::{ProgressBar, ProgressStyle};
 use polyurn::control::{Control, Observer, Progress};
-use polyurn::{Error, Result, Stop, Warning};
+use polyurn::{Error, Result, Warning};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Mutex;
@@ -64,17 +64,37 @@ impl CheckpointArgs {
     }
 
     /// Where a signal stopped the run: what is kept of it.
-    pub fn how_to_go_on(&self, failure: Failure) -> Failure {
-        if !matches!(failure, Failure::Library(Error::Stopped(Stop::Cancelled))) {
-            return failure;
-        }
-        Failure::Interrupted(match &self.checkpoint {
-            Some(path) if path.exists() => {
-                format!("stopped on request; what is finished is in {}: repeat the command to go on", path.display())
+    pub fn say_how_to_go_on(
+        &self,
+        args: &OutputArgs,
+        result: std::result::Result<(), Failure>,
+    ) -> std::result::Result<(), Failure> {
+        match result {
+            Ok(()) if crate::signals::is_stopped() => {
+                if !args.quiet {
+                    say(
+                        "stopped on request: the answer is from what was finished; with --checkpoint FILE a run can go on later",
+                    );
+                }
+                Ok(())
             }
-            Some(_) => "stopped on request before anything was finished; repeat the command to start anew".into(),
-            None => "stopped on request; nothing is kept: a run with --checkpoint FILE can go on later".into(),
-        })
+            Err(Failure::Library(Error::Stopped(_))) if crate::signals::is_stopped() => {
+                Err(Failure::Interrupted(match &self.checkpoint {
+                    Some(path) if path.exists() => {
+                        let path = path.display();
+                        format!("stopped on request; what is finished is in {path}: repeat the command to go on")
+                    }
+                    Some(_) => {
+                        "stopped on request before anything was finished; repeat the command to start anew".into()
+                    }
+                    None => {
+                        "stopped on request before anything was finished; with --checkpoint FILE a run can go on later"
+                            .into()
+                    }
+                }))
+            }
+            other => other,
+        }
     }
 }
 
@@ -141,12 +161,16 @@ fn bar(output: &Output) -> Option<ProgressBar> {
     })
 }
 
-/// The control of a run: signals, time limit, progress bar, checkpoint.
+/// The control of a run: signals, time limit, progress bar, checkpoint. One that could have a checkpoint and has none answers
+/// with what is finished when it is stopped.
 pub fn control(
     output: &Output,
     limits: &LimitArgs,
     checkpoint: Option<&CheckpointArgs>,
 ) -> std::result::Result<Control<'static>, Failure> {
+    if checkpoint.is_some_and(|args| args.checkpoint.is_none()) {
+        crate::signals::answer_when_stopped();
+    }
     let checkpoint = match checkpoint.and_then(|args| args.checkpoint.as_ref().map(|path| (path, args))) {
         None => None,
         Some((path, args)) => Some((CheckpointFile::open(path, output.seed())?, args.checkpoint_every)),

@@ -5,11 +5,12 @@ use polyurn::control::Cancel;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
 static CANCEL: OnceLock<Cancel> = OnceLock::new();
+static ANSWERS: AtomicBool = AtomicBool::new(false);
 
 /// How long a run may take to stop by itself. Results are written by renaming, so ending the program loses nothing but
 /// the work.
@@ -18,6 +19,16 @@ const GRACE: Duration = Duration::from_millis(900);
 /// The switch that signals turn.
 pub fn cancel() -> Cancel {
     CANCEL.get_or_init(Cancel::default).clone()
+}
+
+/// From now on a signal makes the run answer with what is finished: it has no checkpoint to keep that.
+pub fn answer_when_stopped() {
+    ANSWERS.store(true, Ordering::SeqCst);
+}
+
+/// Whether a signal came.
+pub fn is_stopped() -> bool {
+    RECEIVED.load(Ordering::SeqCst) != 0
 }
 
 /// Starts listening.
@@ -29,7 +40,11 @@ pub fn listen() {
                 Leftover::remove_all();
                 std::process::exit(128 + signal);
             }
-            cancel().cancel();
+            if ANSWERS.load(Ordering::SeqCst) {
+                cancel().finish()
+            } else {
+                cancel().cancel()
+            }
             std::thread::spawn(move || {
                 std::thread::sleep(GRACE);
                 crate::output::say("stopped");

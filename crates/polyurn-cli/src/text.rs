@@ -279,6 +279,15 @@ pub fn parse_when(text: &str) -> Result<When, String> {
     }
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub fn and(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,22 +6,40 @@
 use crate::error::{Error, Result, Stop};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 /// A switch that stops runs from another thread or a signal handler.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel(Arc<AtomicU8>);
+
+/// Positions of the switch.
+const GO_ON: u8 = 0;
+const FINISH: u8 = 1;
+const CANCEL: u8 = 2;
 
 impl Cancel {
     /// Asks every run that holds this switch to stop.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.fetch_max(CANCEL, Ordering::Relaxed);
     }
 
-    /// Whether a stop was asked for.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// Asks every run that holds this switch to answer with what it has, as if its time were up.
+    pub fn finish(&self) {
+        self.0.fetch_max(FINISH, Ordering::Relaxed);
+    }
+
+    /// Whether either was asked for.
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != GO_ON
+    }
+
+    fn stop(&self) -> Option<Stop> {
+        match self.0.load(Ordering::Relaxed) {
+            GO_ON => None,
+            FINISH => Some(Stop::Deadline),
+            _ => Some(Stop::Cancelled),
+        }
     }
 }
 
@@ -151,8 +169,8 @@ impl<'a> Control<'a> {
     /// [`Error::Stopped`] when the run was cancelled or its deadline has passed.
     pub fn tick(&mut self, stage: &str, fraction: f64) -> Result<()> {
         self.observer.progress(Progress { stage, fraction });
-        if self.cancel.is_cancelled() {
-            return Err(Error::Stopped(Stop::Cancelled));
+        if let Some(stop) = self.cancel.stop() {
+            return Err(Error::Stopped(stop));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(Error::Stopped(Stop::Deadline));
@@ -218,6 +236,18 @@ mod tests {
         let mut control = Control::default().with_cancel(cancel.clone());
         assert!(control.tick("test", 0.0).is_ok());
         cancel.cancel();
+        assert!(matches!(control.tick("test", 0.5), Err(Error::Stopped(Stop::Cancelled))));
+    }
+
+    #[test]
+    fn a_run_that_is_to_finish_stops_as_if_its_time_were_up() {
+        let cancel = Cancel::default();
+        let mut control = Control::default().with_cancel(cancel.clone());
+        cancel.finish();
+        assert!(matches!(control.tick("test", 0.5), Err(Error::Stopped(Stop::Deadline))));
+        // Who wants no answer after all gets none.
+        cancel.cancel();
+        cancel.finish();
         assert!(matches!(control.tick("test", 0.5), Err(Error::Stopped(Stop::Cancelled))));
     }
 

@@ -52,7 +52,7 @@ pub enum Error {
 pub enum Stop {
     /// The caller asked for it (Ctrl-C).
     Cancelled,
-    /// The time limit was reached.
+    /// The time limit was reached, or the caller asked for what there is.
     Deadline,
 }
 

@@ -232,7 +232,7 @@ impl fmt::Display for Warning {
             Warning::TimeUp { finished, asked } => {
                 write!(
                     f,
-                    "the time limit came after {finished} of {asked} runs; the answer is from what was done until then"
+                    "time was up after {finished} of {asked} runs; the answer is from what was done until then"
                 )
             }
             Warning::FewMoves { moves } => write!(
@@ -243,7 +243,7 @@ impl fmt::Display for Warning {
             ),
             Warning::ValuesLeftOut { values, asked } => write!(
                 f,
-                "the time limit came before {} of {asked} values of a had an answer; left out: {}",
+                "time was up before {} of {asked} values of a had an answer; left out: {}",
                 values.len(),
                 values.join(", ")
             ),
@@ -252,7 +252,7 @@ impl fmt::Display for Warning {
             }
             Warning::ModelsLeftOut { models, asked } => write!(
                 f,
-                "the time limit came before {} of {asked} models had an answer; left out: {}",
+                "time was up before {} of {asked} models had an answer; left out: {}",
                 models.len(),
                 models.join(", ")
             ),
@@ -277,7 +277,7 @@ impl fmt::Display for Warning {
                 "starts end up to {spread} nats apart, {n_best} of {starts} at the best; raise --restarts to search longer"
             ),
             Warning::StreamCut { tokens, asked } => {
-                write!(f, "the time limit came after {tokens} of {asked} tokens; the tables are from those")
+                write!(f, "time was up after {tokens} of {asked} tokens; the tables are from those")
             }
             Warning::OtherTotal { declared, tokens } => write!(
                 f,

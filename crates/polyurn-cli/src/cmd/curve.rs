@@ -55,6 +55,11 @@ impl<'a> Curve<'a> {
         Ok(Curve { model, ln_mean: ln_sum - (logs.len() as f64).ln(), std_error, points, scores, left_out, best })
     }
 
+    /// Whether nothing was drawn.
+    pub fn is_exact(&self) -> bool {
+        self.scores.iter().all(Score::is_exact)
+    }
+
     /// The one method of all values, or `mixed`.
     fn method(&self) -> &str {
         let first = &*self.scores[0].method;

@@ -120,6 +120,7 @@ pub fn run(args: &DemoArgs) -> std::result::Result<(), Failure> {
         tables.push(comparison.json());
     }
     text += "\nTry your own: polyurn score --model \"class[2] -> a b c\" --data yours.csv\n";
+    output.note_drawn_seed();
     output.result(
         || json!({ "a": args.a, "tables": tables, "seed": output.seed(), "version": polyurn::VERSION }),
         || text,

@@ -76,6 +76,9 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         warnings.push(Warning::InconsistentPrior);
     }
     output.warn(&warnings);
+    if args.method != FitMethod::Exact {
+        output.note_drawn_seed();
+    }
     let fit = Fit {
         problem: &problem,
         found,

@@ -42,6 +42,7 @@ pub fn run(args: &ScoreArgs, heldout: &Path) -> Result<(), Failure> {
     scoring.read()?;
     warnings.append(&mut scoring.warnings);
     output.warn(&warnings);
+    output.note_drawn_seed();
     let seconds = start.elapsed().as_secs_f64();
     output.result(|| scoring.json(&fit, &output, &warnings, seconds), || scoring.text(&fit))
 }

@@ -20,5 +20,6 @@ mod score_shown;
 pub mod select;
 mod select_prior;
 mod select_shown;
+mod select_verdict;
 pub mod simulate;
 mod table_shown;

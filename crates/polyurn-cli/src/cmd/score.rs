@@ -48,6 +48,9 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
             drop(control);
             args.checkpoint.remove_unless_needed(&score.warnings);
             output.warn(&score.warnings);
+            if !score.is_exact() {
+                output.note_drawn_seed();
+            }
             let shown = Shown { score: &score, model: &binding.model };
             output.result(|| shown.json(&output), || shown.text(&args.model.model, &args.data.data))
         }
@@ -133,6 +136,7 @@ impl Job<'_> {
         let n_threads = output.n_threads.clamp(1, points.len());
         let n_started = AtomicUsize::new(0);
         let bar = SharedBar::new(output, points.len());
+        crate::signals::answer_when_stopped();
         let found = parallel::map(points, n_threads, |point| {
             // The time left, over the points to come on this thread: a quick one leaves its time to the others.
             let ix = n_started.fetch_add(1, Ordering::Relaxed);
@@ -151,6 +155,9 @@ impl Job<'_> {
         drop(bar);
         let curve = Curve::new(&self.binding.model, points, found)?;
         output.warn_lines(&curve.warning_lines());
+        if !curve.is_exact() {
+            output.note_drawn_seed();
+        }
         output.result(|| curve.json(output), || curve.text())
     }
 }

@@ -2,22 +2,24 @@
 
 use super::score::scoring;
 use super::select_prior::weights;
-use super::select_shown::{AtSize, Shown, Size};
+use super::select_shown::{AtSize, Elsewhere, Shown, Size};
 use crate::args::{CompareArgs, ContestArgs, ScoreMethod, SelectArgs};
 use crate::load::{GivenModel, load_data, load_model};
 use crate::output::{Failure, Output};
 use crate::progress::{check_checkpoint, control};
 use crate::signals;
+use crate::text::{and, show_short};
 use polyurn::Warning;
 use polyurn::control::Control;
 use polyurn::select::{Candidate, Contest, Entry, Field, Logbook, Ranking, Scored};
 use std::path::Path;
 use std::time::Instant;
 
-/// Multiples of `a` at which models are ranked too, unless asked otherwise.
-const FACTORS: [f64; 4] = [0.25, 0.5, 2.0, 4.0];
-/// Tokens, counted once for each model without an exact score, up to which that is done without being asked.
+/// Multiples of `a` at which models are ranked too, unless asked otherwise: all of them up to so many tokens, counted once for
+/// each model without an exact score; the last two up to more; beyond, none.
+const FACTORS: [f64; 4] = [0.5, 2.0, 0.25, 4.0];
 const CHEAP_TOKENS: u64 = 20_000;
+const DEAR_TOKENS: u64 = 40_000;
 /// Rounds of more work for models that cannot be told apart.
 const ROUNDS: u32 = 2;
 /// The same for other values of `a`, where the aim is to see what moves.
@@ -74,7 +76,7 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     let logbook = Logbook::open(&field, &contest, &mut control)?;
     let job = Job { field: &field, contest, logbook: &logbook, args };
     let (sizes, elsewhere) = match a_values {
-        Some(values) => (job.at_all(&values, &mut control)?, Vec::new()),
+        Some(values) => (job.at_all(&values, &mut control)?, Elsewhere::default()),
         None => {
             let here = AtSize { size: Size::Own, found: job.at(None, ROUNDS, &mut control)? };
             let elsewhere = job.elsewhere(&here, &weights, &mut control)?;
@@ -84,6 +86,9 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     drop(control);
     let shown = Shown::new(command, &field, &weights, sizes, elsewhere, args, start.elapsed().as_secs_f64())?;
     output.warn_lines(&shown.warning_lines());
+    if !shown.is_exact() {
+        output.note_drawn_seed();
+    }
     if args.csv {
         output.write(|out| out.write_all(shown.csv().as_bytes()))?;
     } else {
@@ -143,7 +148,8 @@ impl Job<'_> {
     }
 
     /// The same at multiples of `a`, where it was asked for or is cheap.
-    fn elsewhere(&self, here: &AtSize, weights: &[f64], control: &mut Control<'_>) -> Result<Vec<AtSize>, Failure> {
+    fn elsewhere(&self, here: &AtSize, weights: &[f64], control: &mut Control<'_>) -> Result<Elsewhere, Failure> {
+        let nothing = |why: &str| Ok(Elsewhere { at: Vec::new(), not_tried: Some(why.to_owned()) });
         let follows = self.field.candidates().iter().all(|one| self.field.settings(one).tables_follow_a());
         let factors: Vec<f64> = match &self.args.sensitivity {
             Some(_) if !follows => {
@@ -152,34 +158,60 @@ impl Job<'_> {
                 return Err(Failure::Usage(message.into()));
             }
             Some(factors) => factors.0.clone(),
-            None if !follows || !self.is_cheap(here) => return Ok(Vec::new()),
-            None => FACTORS.to_vec(),
+            None if !follows => {
+                return nothing(
+                    "Other sizes of the prior were not tried: it has a size of its own, which `a` does not move.",
+                );
+            }
+            None => match self.n_dear_tokens(here) {
+                n if n <= CHEAP_TOKENS => FACTORS.to_vec(),
+                n if n <= DEAR_TOKENS => FACTORS[2..].to_vec(),
+                _ => {
+                    return nothing(
+                        "Other sizes of the prior were not tried, since that would take long: give --sensitivity 0.25,4.",
+                    );
+                }
+            },
         };
-        let Ok(ranking) = Ranking::new(&here.found, weights) else { return Ok(Vec::new()) };
+        let Ok(ranking) = Ranking::new(&here.found, weights) else { return Ok(Elsewhere::default()) };
         // Each model at multiples of its own: models may differ in nothing else.
         let own = |ix: usize| here.found[ix].as_ref().map(|found| found.score.a);
         let best = own(ranking.ranked[0].candidate).unwrap_or(1.0);
         let own: Vec<f64> = (0..here.found.len()).map(|ix| own(ix).unwrap_or(best)).collect();
         let is_one = own.iter().all(|&a| a == best);
-        let mut all = Vec::new();
+        let mut all = Elsewhere::default();
+        let mut no_time = Vec::new();
         for factor in factors {
-            if self.contest.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                break;
-            }
-            let found = self.at(Some(own.iter().map(|a| a * factor).collect()), ROUNDS_ELSEWHERE, control)?;
+            let size = if is_one { Size::Value(best * factor) } else { Size::Times(factor) };
+            let found = if self.is_time_up() {
+                Vec::new()
+            } else {
+                self.at(Some(own.iter().map(|a| a * factor).collect()), ROUNDS_ELSEWHERE, control)?
+            };
             // Without time for all of them there is nothing to compare.
-            if found.iter().all(Option::is_some) {
-                let size = if is_one { Size::Value(best * factor) } else { Size::Times(factor) };
-                all.push(AtSize { size, found });
+            if found.len() == own.len() && found.iter().all(Option::is_some) {
+                all.at.push(AtSize { size, found });
+            } else {
+                no_time.push(size.number());
             }
+        }
+        if !no_time.is_empty() {
+            no_time.sort_by(f64::total_cmp);
+            let no_time: Vec<String> = no_time.into_iter().map(show_short).collect();
+            let times = if is_one { "a = " } else { "multiples of a: " };
+            all.not_tried = Some(format!("There was no time for other sizes of the prior: {times}{}.", and(&no_time)));
         }
         Ok(all)
     }
 
-    /// Whether scoring all of it a few times more is a matter of seconds.
-    fn is_cheap(&self, here: &AtSize) -> bool {
-        let costly = here.found.iter().flatten().map(|found| &found.score).filter(|score| !score.is_exact());
-        costly.map(|score| score.tokens).fold(0u64, u64::saturating_add) <= CHEAP_TOKENS
+    fn is_time_up(&self) -> bool {
+        self.contest.cancel.is_over() || self.contest.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Tokens, counted once for each model without an exact score: what it takes to score all of it again.
+    fn n_dear_tokens(&self, here: &AtSize) -> u64 {
+        let dear = here.found.iter().flatten().map(|found| &found.score).filter(|score| !score.is_exact());
+        dear.map(|score| score.tokens).fold(0u64, u64::saturating_add)
     }
 }
 

@@ -7,7 +7,6 @@ use crate::described::{command_line, nodes_json};
 use crate::output::{Failure, Output, number};
 use crate::text::{columns, plural, show_error, show_estimate, show_short, show_tokens, tokens_json};
 use polyurn::Warning;
-use polyurn::score::ASKED_FOR;
 use polyurn::select::{Candidate, Field, Ranked, Ranking, Scored};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -25,7 +24,7 @@ pub enum Size {
 
 impl Size {
     /// The value of `a`, or what it is multiplied by.
-    fn number(self) -> f64 {
+    pub fn number(self) -> f64 {
         match self {
             Size::Own => 1.0,
             Size::Value(number) | Size::Times(number) => number,
@@ -39,6 +38,14 @@ pub struct AtSize {
     pub found: Vec<Option<Scored>>,
 }
 
+/// What was found at other sizes of the prior than the models' own.
+#[derive(Default)]
+pub struct Elsewhere {
+    pub at: Vec<AtSize>,
+    /// Why there are none, or fewer than asked for: a sentence.
+    pub not_tried: Option<String>,
+}
+
 /// A ranking, to be shown.
 pub struct Shown<'a> {
     command: &'static str,
@@ -46,22 +53,18 @@ pub struct Shown<'a> {
     data: PathBuf,
     /// One value of `a` after another; the ranking is over all of them.
     found: Vec<Option<Scored>>,
-    n_candidates: usize,
-    ranking: Ranking,
+    pub n_candidates: usize,
+    pub ranking: Ranking,
     /// Rankings at other values of `a`.
-    sensitivity: Vec<(Size, Vec<Option<Scored>>, Ranking)>,
-    has_several_a: bool,
+    pub sensitivity: Vec<(Size, Vec<Option<Scored>>, Ranking)>,
+    /// Why there are none, or fewer than asked for.
+    not_tried: Option<String>,
+    pub has_several_a: bool,
     /// Whether weights of models were given that are not all the same.
-    has_weights: bool,
+    pub has_weights: bool,
     warnings: Vec<Warning>,
     seconds: f64,
 }
-
-/// More names than this are not listed in a sentence.
-const LISTED: usize = 6;
-
-/// A model that has at least this probability is said to be the one.
-const CLEAR: f64 = 0.95;
 
 impl<'a> Shown<'a> {
     /// Ranks what was found.
@@ -70,7 +73,7 @@ impl<'a> Shown<'a> {
         field: &'a Field,
         weights: &[f64],
         at: Vec<AtSize>,
-        elsewhere: Vec<AtSize>,
+        elsewhere: Elsewhere,
         args: &ContestArgs,
         seconds: f64,
     ) -> Result<Self, Failure> {
@@ -78,7 +81,7 @@ impl<'a> Shown<'a> {
         let has_several_a = at.len() > 1;
         let mut sensitivity = Vec::new();
         let own = if has_several_a { &at[..] } else { &[] };
-        for other in own.iter().chain(&elsewhere) {
+        for other in own.iter().chain(&elsewhere.at) {
             if let Ok(ranking) = Ranking::new(&other.found, weights) {
                 sensitivity.push((other.size, other.found.clone(), ranking));
             }
@@ -120,6 +123,7 @@ impl<'a> Shown<'a> {
             n_candidates,
             ranking,
             sensitivity,
+            not_tried: elsewhere.not_tried,
             has_several_a,
             has_weights,
             warnings,
@@ -127,30 +131,35 @@ impl<'a> Shown<'a> {
         })
     }
 
-    fn candidate(&self, ranked: &Ranked) -> &Candidate {
+    pub fn candidate(&self, ranked: &Ranked) -> &Candidate {
         &self.field.candidates()[ranked.candidate % self.n_candidates]
     }
 
-    fn scored(&self, ranked: &Ranked) -> &Scored {
+    pub fn scored(&self, ranked: &Ranked) -> &Scored {
         self.found[ranked.candidate].as_ref().expect("what is ranked was scored")
     }
 
-    /// `class = 2`, or the model itself in quotes.
-    fn name(&self, candidate: &Candidate) -> String {
+    /// `class = 2`, `(r1 = 2, r2 = 3)`, or the model itself in quotes.
+    pub fn name(&self, candidate: &Candidate) -> String {
         if candidate.sizes.is_empty() || self.has_several_entries() {
             return format!("`{}`", candidate.model);
         }
         let sizes: Vec<String> = candidate.sizes.iter().map(|(node, size)| format!("{node} = {size}")).collect();
-        sizes.join(", ")
+        if sizes.len() == 1 { sizes.concat() } else { format!("({})", sizes.join(", ")) }
     }
 
-    fn has_several_entries(&self) -> bool {
+    pub fn has_several_entries(&self) -> bool {
         self.field.candidates().iter().any(|candidate| candidate.entry > 0)
     }
 
-    fn full_name(&self, ranked: &Ranked) -> String {
+    pub fn full_name(&self, ranked: &Ranked) -> String {
         let name = self.name(self.candidate(ranked));
         if self.has_several_a { format!("{name} at a = {}", show_short(self.scored(ranked).score.a)) } else { name }
+    }
+
+    /// Whether nothing was drawn.
+    pub fn is_exact(&self) -> bool {
+        self.found.iter().flatten().all(|found| found.score.is_exact() && found.bound.is_none())
     }
 
     /// Whether the time limit left something undone.
@@ -174,157 +183,9 @@ impl<'a> Shown<'a> {
         lines
     }
 
-    /// One or two sentences.
-    fn verdict(&self) -> String {
-        let Ranking { ranked, verdict } = &self.ranking;
-        let best = &ranked[0];
-        let name = self.full_name(best);
-        let others: Vec<String> = verdict.level[1..].iter().map(|&place| self.full_name(&ranked[place])).collect();
-        if ranked.len() == 1 {
-            return format!("{name} is the only model that was scored.");
-        }
-        let nats = |nats: f64| show_short((nats * 100.0).round() / 100.0);
-        if ranked.iter().all(|ranked| self.scored(ranked).score.bound() == "lower") {
-            let runner_up = &ranked[1];
-            return format!(
-                "{name} has the highest lower bound, {} nats above that of {}. Bounds are no evidence: they may be further \
-                 below it for one model than for another.",
-                nats(-runner_up.log_bayes_factor.0),
-                self.full_name(runner_up)
-            );
-        }
-        let highest = if self.has_weights {
-            format!("{name} is the most probable model, with the weights that were given")
-        } else if best.is_bound || !verdict.is_settled {
-            format!("{name} has the highest estimate")
-        } else {
-            format!("{name} has the highest evidence")
-        };
-        if !verdict.is_settled {
-            let bounds: Vec<String> = verdict
-                .level
-                .iter()
-                .map(|&place| &ranked[place])
-                .filter(|ranked| ranked.is_bound)
-                .map(|ranked| self.full_name(ranked))
-                .collect();
-            let why = if bounds.is_empty() {
-                format!("the errors are too large to tell it from {}", and(&others))
-            } else {
-                format!("of {} no more than a lower bound is known", and(&bounds))
-            };
-            return format!("{highest}, but {why}; give more time (--time-limit) or runs (--runs).");
-        }
-        if !others.is_empty() {
-            return format!(
-                "{highest}, but {} nearly level: these data do not tell them apart ({} below 3).",
-                if others.len() == 1 { format!("{} is", others[0]) } else { format!("{} are", and(&others)) },
-                if self.has_weights { "odds" } else { "Bayes factors" }
-            );
-        }
-        let by_evidence =
-            |one: &&&Ranked, other: &&&Ranked| one.log_bayes_factor.0.total_cmp(&other.log_bayes_factor.0);
-        let runner_up = ranked[1..].iter().max_by(|one, other| by_evidence(&one, &other)).expect("more than one");
-        let lead = -runner_up.log_bayes_factor.0;
-        let (lead, other) = (nats(lead.abs()), (lead < 0.0, self.full_name(runner_up)));
-        let strength = if best.posterior.0 >= CLEAR { "" } else { ", though not by far" };
-        match other {
-            (false, other) if self.has_weights => {
-                format!("{highest}{strength}; its evidence is {lead} nats above that of {other}.")
-            }
-            (false, other) => format!("{highest}{strength}: {lead} nats above {other}."),
-            (true, other) => format!("{highest}{strength}; by evidence alone {other} is {lead} nats above it."),
-        }
-    }
-
-    /// Which models were scored by which engine, and why, where nobody asked for one.
-    fn methods(&self) -> Vec<String> {
-        let mut in_order: Vec<&Ranked> = self.ranking.ranked.iter().collect();
-        in_order.sort_by_key(|ranked| ranked.candidate);
-        let mut by_method: Vec<(&str, Vec<&Ranked>)> = Vec::new();
-        for ranked in in_order {
-            let score = &self.scored(ranked).score;
-            if score.why == ASKED_FOR {
-                continue;
-            }
-            match by_method.iter_mut().find(|(method, _)| *method == score.method) {
-                Some((_, models)) => models.push(ranked),
-                None => by_method.push((&score.method, vec![ranked])),
-            }
-        }
-        let line = |(method, models): (&str, Vec<&Ranked>)| {
-            let why = |ranked: &Ranked| &*self.scored(ranked).score.why;
-            let first = why(models[0]);
-            let names: Vec<String> = models.iter().map(|ranked| self.full_name(ranked)).collect();
-            // Reasons differ in their figures alone: the first says enough.
-            let figures = if models.iter().all(|&ranked| why(ranked) == first) {
-                String::new()
-            } else {
-                format!(" (for {})", names[0])
-            };
-            // `class = 2, 3 and 4` where that is all that they differ in.
-            let sizes: Vec<&(String, u32)> = models.iter().flat_map(|ranked| &self.candidate(ranked).sizes).collect();
-            let is_one_node = !self.has_several_entries() && !self.has_several_a && sizes.len() == models.len();
-            let models = match &sizes[..] {
-                _ if names.len() > LISTED => format!("{} models", names.len()),
-                [(node, _), _, ..] if is_one_node => {
-                    let sizes: Vec<String> = sizes.iter().map(|(_, size)| size.to_string()).collect();
-                    format!("{node} = {}", and(&sizes))
-                }
-                _ => and(&names),
-            };
-            format!("By {method}: {models}; {first}{figures}.")
-        };
-        by_method.into_iter().map(line).collect()
-    }
-
     /// Whether models have an `a` of their own, so that others are multiples of it.
-    fn is_relative(&self) -> bool {
+    pub fn is_relative(&self) -> bool {
         self.sensitivity.iter().any(|(size, ..)| matches!(size, Size::Times(_)))
-    }
-
-    /// How the best model moves with `a`, in one sentence.
-    fn movement(&self) -> Option<String> {
-        // With one model there is nothing to move.
-        if self.n_candidates == 1 && !self.has_several_a {
-            return None;
-        }
-        let is_relative = self.is_relative();
-        let mut answers: Vec<(String, Vec<f64>)> = Vec::new();
-        for (size, _, ranking) in &self.sensitivity {
-            let Ranking { ranked, verdict } = ranking;
-            let names: Vec<String> =
-                verdict.level.iter().map(|&place| self.name(self.candidate(&ranked[place]))).collect();
-            let answer = match (verdict.is_settled, &names[..]) {
-                (false, [best, ..]) => format!("probably {best}"),
-                (_, [best]) => best.clone(),
-                (_, level) => format!("{} level", and(level)),
-            };
-            match answers.last_mut() {
-                Some((before, values)) if *before == answer => values.push(size.number()),
-                _ => answers.push((answer, vec![size.number()])),
-            }
-        }
-        let from_to = |values: &[f64]| match values {
-            [first, .., last] => format!("{} to {}", show_short(*first), show_short(*last)),
-            values => values.first().map_or(String::new(), |&one| show_short(one)),
-        };
-        match &answers[..] {
-            [] => None,
-            [(_, values)] if values.len() == 1 => None,
-            [(answer, values)] if is_relative => {
-                Some(format!("The answer is the same from {} times a: {answer}.", from_to(values)))
-            }
-            [(answer, values)] => Some(format!("The answer is the same from a = {}: {answer}.", from_to(values))),
-            several => {
-                let part = |(answer, values): &(String, Vec<f64>)| match is_relative {
-                    true => format!("{answer} at {} times a", from_to(values)),
-                    false => format!("{answer} at a = {}", from_to(values)),
-                };
-                let parts: Vec<String> = several.iter().map(part).collect();
-                Some(format!("The answer moves with a: {}.", parts.join("; ")))
-            }
-        }
     }
 
     /// All of it.
@@ -351,6 +212,7 @@ impl<'a> Shown<'a> {
             "settled": self.ranking.verdict.is_settled,
             "level": self.ranking.verdict.level,
             "sensitivity": self.sensitivity.iter().map(|one| self.sensitivity_json(one)).collect::<Vec<_>>(),
+            "sensitivity_not_tried": self.not_tried,
             "movement": self.movement(),
             "seed": output.seed(),
             "seconds": self.seconds,
@@ -507,8 +369,10 @@ impl<'a> Shown<'a> {
             let mut row = self.keys(ranked);
             // What is only known to be at least so large says so, but where the whole column does.
             let at_least = |text: String| if ranked.is_bound && !is_bound { format!(">= {text}") } else { text };
+            // An estimate below its own bound is not worth showing.
+            let error = error.filter(|_| !ranked.is_bound);
             let shown = match error {
-                _ if score.bound() == "lower" => at_least(format!("{:.2}", score.log_marginal)),
+                _ if ranked.is_bound => at_least(format!("{:.2}", scored.at_least())),
                 None => format!("{:.4}", score.log_marginal),
                 error => show_estimate(score.log_marginal, error),
             };
@@ -523,7 +387,8 @@ impl<'a> Shown<'a> {
             row.push(show_probability(p));
             let has_error = p_error >= 5e-5 && p_error.is_finite();
             row.push(if has_error { format!("+- {p_error:.4}") } else { String::new() });
-            row.extend([score.method.to_string(), format!("{:.1} s", scored.seconds)]);
+            let method = if scored.is_below_bound() { "vb" } else { &*score.method };
+            row.extend([method.to_owned(), format!("{:.1} s", scored.seconds)]);
             rows.push(row);
         }
         text += &columns(&rows);
@@ -535,8 +400,8 @@ impl<'a> Shown<'a> {
         if !self.sensitivity.is_empty() {
             text += &format!("\n{}", self.sensitivity_text());
         }
-        if let Some(movement) = self.movement() {
-            text += &format!("\n{movement}\n");
+        for sentence in self.movement().iter().chain(&self.not_tried) {
+            text += &format!("\n{sentence}\n");
         }
         text
     }
@@ -581,15 +446,6 @@ fn is_about_data(warning: &Warning) -> bool {
             | Warning::Odd { .. }
             | Warning::InconsistentPrior
     )
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn and(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 fn show_probability(p: f64) -> String {

@@ -299,6 +299,43 @@ fn a_signal_stops_particles_within_a_second() {
     }
 }
 
+/// Ctrl-C after half a second, in a job without end: what is finished is the answer.
+#[track_caller]
+fn stopped(folder: &Folder, args: &[&str]) -> (Value, String) {
+    let mut command = folder.command(args);
+    let child = command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let start = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(3), "it took {:?}", start.elapsed());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.ends_with("with --checkpoint FILE a run can go on later\n"), "{said}");
+    (serde_json::from_slice(&output.stdout).unwrap(), said)
+}
+
+#[test]
+fn without_a_checkpoint_a_signal_brings_what_is_finished() {
+    let folder = table();
+    let of = |command: &'static str, model: &'static str| [command, "--model", model, "--data", "table.csv", "--json"];
+    let endless = ["--method", "smc", "--particles", "64", "--runs", "1000000", "--rejuvenate", "2", "--heat", "1"];
+    let (score, _) = stopped(&folder, &[&of("score", "k[3] -> i j")[..], &endless].concat());
+    assert!(warns(&score, "time_up") && number(&score["std_error"]) > 0.0, "{}", score["warnings"]);
+    // Two models at a time on two threads: the third has not begun.
+    let (ranking, said) =
+        stopped(&folder, &[&of("select", "k[2..4] -> i j")[..], &endless, &["--threads", "2"]].concat());
+    assert_eq!(ranking["models"].as_array().unwrap().len(), 2, "{said}");
+    assert!(said.contains("time was up before 1 of 3 models had an answer; left out: k[4] -> i j"), "{said}");
+    // A curve: one point after another.
+    let (curve, said) = stopped(&folder, &[&of("score", "k[3] -> i j")[..], &endless, &["--a", "1,2,3"]].concat());
+    assert!(said.contains("values of a had an answer; left out"), "{said}");
+    assert!(!curve["curve"].as_array().unwrap().is_empty(), "{curve}");
+    let climb = ["--method", "vb", "--restarts", "1000000"];
+    let (fit, _) = stopped(&folder, &[&of("fit", "k[3] -> i j")[..], &climb].concat());
+    assert!(warns(&fit, "time_up"), "{}", fit["warnings"]);
+}
+
 #[test]
 fn a_stopped_job_goes_on_from_its_checkpoint() {
     let folder = table();

@@ -47,6 +47,61 @@ fn two_classes_of_students_are_found_and_the_answer_moves_with_a() {
     assert!(result["movement"].as_str().unwrap().starts_with("The answer moves with a: r = 2 at a = 0.25 to 1;"));
 }
 
+/// The Bayes factor of two over three classes is three, give or take: the verdict must not go by the seed.
+#[test]
+#[ignore = "two minutes: make test-long"]
+fn the_verdict_of_the_students_is_that_of_any_seed() {
+    let folder = dilemmas();
+    for seed in ["2", "3", "4", "5", "6", "7", "8", "9"] {
+        let flags = ["select", "--model", "lca(1..5)", "--data", "dilemmas.csv", "--seed", seed];
+        let result = folder.json(&[&flags[..], &["--no-bound"]].concat());
+        let verdict = result["verdict"].as_str().unwrap();
+        assert!(verdict.starts_with("r = 2 has the highest evidence, though not by far: 1."), "seed {seed}: {verdict}");
+        let movement = result["movement"].as_str().unwrap();
+        let moves = "The answer moves with a: r = 2 at a = 0.25 to 1; r = 2 and r = 3 level at a = 2;";
+        assert!(movement.starts_with(moves) && movement.ends_with("level at a = 4."), "seed {seed}: {movement}");
+    }
+}
+
+/// Nobody is left to wonder why the answer at other sizes of the prior is not there.
+#[test]
+fn what_was_not_tried_at_other_sizes_of_the_prior_is_said() {
+    let folder = dilemmas();
+    let base = ["select", "--model", "lca(2..3)", "--data", "dilemmas.csv", "--seed", "1"];
+    let with = |flags: &[&str]| folder.json(&[&base[..], flags].concat());
+    let said = |result: &Value| result["sensitivity_not_tried"].as_str().map(str::to_owned);
+    let few = ["--method", "smc", "--particles", "8", "--runs", "2", "--rejuvenate", "1", "--heat", "1"];
+    assert_eq!(said(&with(&few)), None);
+    assert_eq!(said(&with(&[&few[..], &["--sensitivity", "none"]].concat())), None);
+    let own = with(&[&few[..], &["--pseudo-count", "r=1"]].concat());
+    assert!(own["sensitivity"].as_array().unwrap().len() > 1, "some tables follow a");
+    // All the time goes to the models themselves.
+    let endless = ["--method", "smc", "--particles", "8", "--runs", "1000000", "--heat", "1", "--time-limit", "1s"];
+    let hasty = with(&endless);
+    assert_eq!(said(&hasty).unwrap(), "There was no time for other sizes of the prior: a = 0.25, 0.5, 2 and 4.");
+    let text = folder.ok(&[&base[..], &endless].concat());
+    assert!(text.ends_with("There was no time for other sizes of the prior: a = 0.25, 0.5, 2 and 4.\n"), "{text}");
+    // A hundred times as many answers, in as many distinct records.
+    let times = |factor: u64| {
+        let mut rows = DILEMMAS.lines();
+        let head = rows.next().unwrap().to_owned();
+        let row = |row: &str| {
+            let (values, count) = row.rsplit_once(',').unwrap();
+            format!("{values},{}", count.parse::<u64>().unwrap() * factor)
+        };
+        let rows: Vec<String> = std::iter::once(head).chain(rows.map(row)).collect();
+        folder.write("many.csv", rows.join("\n"));
+        let hasty = ["--particles", "2", "--runs", "1", "--rejuvenate", "0", "--no-bound"];
+        folder
+            .json(&[&["select", "--model", "lca(2..3)", "--data", "many.csv", "--method", "smc"], &hasty[..]].concat())
+    };
+    assert_eq!(times(46)["sensitivity"].as_array().unwrap().len(), 5, "19,872 tokens in two models");
+    assert_eq!(times(92)["sensitivity"].as_array().unwrap().len(), 3, "39,744");
+    let many = times(100);
+    assert!(many["sensitivity"].as_array().unwrap().is_empty());
+    assert!(said(&many).unwrap().contains("that would take long: give --sensitivity 0.25,4"), "{many}");
+}
+
 /// Seven answers of five categories, 4,177 people in 6 classes: as large as surveys get, and four other sizes beside the true one.
 #[test]
 #[ignore = "half a minute: make test-long"]

@@ -165,22 +165,28 @@ fn a_silent_stream_ends_with_the_time_limit() {
     drop(pipe);
     assert!(output.status.success(), "{output:?}");
     assert!(start.elapsed() < Duration::from_secs(20));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the time limit came after"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("time was up after"), "{output:?}");
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_leaves_nothing_behind() {
+fn ctrl_c_gives_what_was_learned_until_then() {
     let folder = documents_folder();
     let before = folder.names();
-    let args = [&FIT[..], &LDA, &["--data", "-", "--tokens", "800", "-o", "fit.txt"]].concat();
-    let mut child = folder.command(&args).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let args = [&FIT[..], &LDA, &["--data", "-", "--tokens", "8000", "--batch", "30", "-o", "fit.polyurn"]].concat();
+    let mut child =
+        folder.command(&args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
     pipe.write_all(documents().as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
     drop(pipe);
-    assert_eq!(folder.names(), before);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("time was up after") && said.contains("stopped on request: the answer is from"), "{said}");
+    let about = folder.ok(&["info", "fit.polyurn"]);
+    assert!(about.contains("time was up after"), "{about}");
+    assert_eq!(folder.names().len(), before.len() + 1, "nothing else is left behind");
 }

@@ -130,7 +130,7 @@ pub struct Ranking {
     pub level: Vec<usize>,
     /// The answer at other sizes of the prior.
     pub sensitivity: Vec<AtPrior>,
-    /// How the answer moves with the prior, in words.
+    /// How the answer moves with the prior, and what was not tried, in words.
     pub movement: String,
 }
 
@@ -229,7 +229,7 @@ impl Ranking {
             is_settled: value["settled"].as_bool(),
             level: list_at(value, "level").iter().filter_map(index).collect(),
             sensitivity: list_at(value, "sensitivity").iter().filter_map(AtPrior::read).collect(),
-            movement: text_at(value, "movement"),
+            movement: [text_at(value, "movement"), text_at(value, "sensitivity_not_tried")].join(" ").trim().to_owned(),
             models,
         })
     }

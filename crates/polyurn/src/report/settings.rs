@@ -44,6 +44,8 @@ const ELSEWHERE: &[&str] = &[
     "settled",
     "level",
     "sensitivity",
+    "sensitivity_not_tried",
+    "movement",
     "command_line",
     "version",
     "ess_trace",

@@ -170,6 +170,7 @@ impl Contest {
 
     fn is_over(&self, n_rounds: u32) -> bool {
         match self.deadline {
+            _ if self.cancel.is_over() => true,
             Some(deadline) => Instant::now() >= deadline,
             None => n_rounds >= self.most_rounds,
         }

@@ -37,7 +37,8 @@ pub struct Verdict {
     pub level: Vec<usize>,
 }
 
-/// Odds below which models are called level: data that favour one of two so little do not tell them apart.
+/// Odds below which models are called level: data that favour one of two so little do not tell them apart. Errors included, or
+/// the word would go by the seed where odds are near this.
 const LEVEL_ODDS: f64 = 3.0;
 /// A probability that follows a log evidence by less than this does not depend on it.
 const NEGLIGIBLE: f64 = 1e-9;
@@ -87,9 +88,9 @@ impl Ranking {
 impl Verdict {
     fn of(ranked: &[Ranked]) -> Self {
         let best = &ranked[0];
-        let is_within_errors = |other: &&Ranked| {
-            let (apart, error) = other.log_bayes_factor;
-            let odds = apart + (other.prior / best.prior).ln();
+        let log_odds = |other: &Ranked| other.log_bayes_factor.0 + (other.prior / best.prior).ln();
+        let is_within_errors = |other: &Ranked| {
+            let (odds, error) = (log_odds(other), other.log_bayes_factor.1);
             let reach = match (error.is_finite(), best.is_bound || other.is_bound) {
                 (true, _) => (ERRORS * error).min(FAR_BELOW),
                 // Bounds are tens of nats below the evidence.
@@ -98,11 +99,10 @@ impl Verdict {
             };
             error > 0.0 && odds >= -reach
         };
-        let is_level = |other: &Ranked| other.posterior.0 * LEVEL_ODDS >= best.posterior.0;
-        let is_settled = !ranked[1..].iter().any(|other| is_within_errors(&other));
-        let level = (0..ranked.len())
-            .filter(|&ix| ix == 0 || is_level(&ranked[ix]) || is_within_errors(&&ranked[ix]))
-            .collect();
+        let is_level = |other: &Ranked| log_odds(other) - ERRORS * other.log_bayes_factor.1 >= -LEVEL_ODDS.ln();
+        let is_settled = !ranked[1..].iter().any(is_within_errors);
+        let level =
+            (0..ranked.len()).filter(|&ix| ix == 0 || is_level(&ranked[ix]) || is_within_errors(&ranked[ix])).collect();
         Verdict { is_settled, level }
     }
 }
@@ -168,5 +168,8 @@ mod tests {
         assert_eq!((bounds.is_settled, bounds.level), (false, vec![0, 1]));
         let level = verdict(&[ranked(-0.5, 0.0, 0.3), ranked(-9.0, 0.0, 1e-4)]);
         assert_eq!((level.is_settled, level.level), (true, vec![0, 1]));
+        // ln 3 is 1.0986: odds that may be three to one within their errors are not called level.
+        let near_three = verdict(&[ranked(-1.08, 0.02, 0.2), ranked(-1.02, 0.02, 0.2)]);
+        assert_eq!((near_three.is_settled, near_three.level), (true, vec![0, 2]));
     }
 }

@@ -124,7 +124,7 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
     }
 
     fn send(&mut self) -> Result<()> {
-        if crate::signals::cancel().is_cancelled() {
+        if crate::signals::cancel().is_over() {
             return Err(Error::Stopped(Stop::Cancelled));
         }
         let binding = self.binding.as_ref().expect("bound before the first row");

@@ -124,8 +124,8 @@ impl Shown<'_> {
             let ln_roots: f64 =
                 self.given.iter().filter(is_shown).map(|&node| self.predictor.ln_root(node, record[node.ix()])).sum();
             let line = Line {
-                ln_probability,
-                ln_given: ln_probability - ln_roots,
+                ln_probability: without_noise(ln_probability),
+                ln_given: without_noise(ln_probability - ln_roots),
                 is_new: (0..block.n_open).any(|root| label_of(block, row, root).is_some()),
                 hidden: hidden.iter().map(known).collect(),
                 imputed: imputed.iter().map(known).collect(),
@@ -239,4 +239,9 @@ impl Shown<'_> {
 fn push_number(text: &mut String, value: f64) {
     // Writing to a string does not fail.
     let _ = write!(text, "{value}");
+}
+
+/// What is certain but for rounding is certain.
+fn without_noise(ln: f64) -> f64 {
+    if ln > -1e-13 { 0.0 } else { ln }
 }

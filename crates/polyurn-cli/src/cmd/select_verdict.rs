@@ -1,0 +1,214 @@
+//! What a ranking comes to, in sentences.
+
+use super::select_shown::{Shown, Size};
+use crate::text::{and, show_short};
+use polyurn::Warning;
+use polyurn::score::ASKED_FOR;
+use polyurn::select::{Ranked, Ranking};
+
+/// More names than this are not listed in a sentence.
+const LISTED: usize = 6;
+
+/// A model that has at least this probability is said to be the one.
+const CLEAR: f64 = 0.95;
+
+/// What is best at one size of the prior.
+struct Answer {
+    size: f64,
+    /// The best model.
+    best: String,
+    /// Others that the data do not tell from it.
+    level: Vec<String>,
+    is_settled: bool,
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        match (self.is_settled, &self.level[..]) {
+            (false, _) => format!("probably {}", self.best),
+            (true, []) => self.best.clone(),
+            (true, others) => {
+                let all: Vec<String> = std::iter::once(&self.best).chain(others).cloned().collect();
+                format!("{} level", and(&all))
+            }
+        }
+    }
+}
+
+impl Shown<'_> {
+    /// One or two sentences.
+    pub fn verdict(&self) -> String {
+        let Ranking { ranked, verdict } = &self.ranking;
+        let best = &ranked[0];
+        let name = self.full_name(best);
+        let others: Vec<String> = verdict.level[1..].iter().map(|&place| self.full_name(&ranked[place])).collect();
+        if ranked.len() == 1 {
+            return format!("{name} is the only model that was scored.");
+        }
+        if ranked.iter().all(|ranked| self.scored(ranked).score.bound() == "lower") {
+            let runner_up = &ranked[1];
+            return format!(
+                "{name} has the highest lower bound, {} nats above that of {}. Bounds are no evidence: they may be further \
+                 below it for one model than for another.",
+                show_nats(-runner_up.log_bayes_factor.0),
+                self.full_name(runner_up)
+            );
+        }
+        let highest = if self.has_weights {
+            format!("{name} is the most probable model, with the weights that were given")
+        } else if best.is_bound || !verdict.is_settled {
+            format!("{name} has the highest estimate")
+        } else {
+            format!("{name} has the highest evidence")
+        };
+        if !verdict.is_settled {
+            return format!("{highest}, but {}", self.why_unsettled(&others));
+        }
+        if !others.is_empty() {
+            return format!(
+                "{highest}, but {} nearly level: these data do not tell them apart ({} below 3).",
+                if others.len() == 1 { format!("{} is", others[0]) } else { format!("{} are", and(&others)) },
+                if self.has_weights { "odds" } else { "Bayes factors" }
+            );
+        }
+        let by_evidence = |one: &&Ranked, other: &&Ranked| one.log_bayes_factor.0.total_cmp(&other.log_bayes_factor.0);
+        let runner_up = ranked[1..].iter().max_by(by_evidence).expect("more than one");
+        let lead = -runner_up.log_bayes_factor.0;
+        let (nats, other) = (show_nats(lead.abs()), self.full_name(runner_up));
+        let (strength, factor) = if best.posterior.0 >= CLEAR {
+            ("", String::new())
+        } else {
+            (", though not by far", format!(", a Bayes factor of {:.1}", lead.abs().exp()))
+        };
+        match (lead < 0.0, self.has_weights) {
+            (true, _) => format!("{highest}{strength}; by evidence alone {other} is {nats} nats above it{factor}."),
+            (false, true) => format!("{highest}{strength}; its evidence is {nats} nats above that of {other}{factor}."),
+            (false, false) => format!("{highest}{strength}: {nats} nats above {other}{factor}."),
+        }
+    }
+
+    /// What keeps the best model from being told from others, and what helps.
+    fn why_unsettled(&self, others: &[String]) -> String {
+        let Ranking { ranked, verdict } = &self.ranking;
+        let level: Vec<&Ranked> = verdict.level.iter().map(|&place| &ranked[place]).collect();
+        let bounds: Vec<String> =
+            level.iter().filter(|ranked| ranked.is_bound).map(|ranked| self.full_name(ranked)).collect();
+        let why = if bounds.is_empty() {
+            format!("the errors are too large to tell it from {}", and(others))
+        } else {
+            format!("of {} no more than a lower bound is known", and(&bounds))
+        };
+        // Where runs end in different places, more of them are of little use.
+        let disagrees = |warning: &Warning| {
+            matches!(
+                warning,
+                Warning::RunsDisagree { .. } | Warning::DominantRun { .. } | Warning::LowEffectiveSampleSize { .. }
+            )
+        };
+        let needs_moves = level.iter().any(|ranked| self.scored(ranked).score.warnings.iter().any(disagrees));
+        let remedy = if needs_moves { "moves (--rejuvenate)" } else { "runs (--runs)" };
+        format!("{why}; give more time (--time-limit) or {remedy}.")
+    }
+
+    /// Which models were scored by which engine, and why, where nobody asked for one.
+    pub fn methods(&self) -> Vec<String> {
+        let mut in_order: Vec<&Ranked> = self.ranking.ranked.iter().collect();
+        in_order.sort_by_key(|ranked| ranked.candidate);
+        let mut by_method: Vec<(&str, Vec<&Ranked>)> = Vec::new();
+        for ranked in in_order {
+            let score = &self.scored(ranked).score;
+            if score.why == ASKED_FOR {
+                continue;
+            }
+            match by_method.iter_mut().find(|(method, _)| *method == score.method) {
+                Some((_, models)) => models.push(ranked),
+                None => by_method.push((&score.method, vec![ranked])),
+            }
+        }
+        by_method.into_iter().map(|(method, models)| self.method_line(method, &models)).collect()
+    }
+
+    fn method_line(&self, method: &str, models: &[&Ranked]) -> String {
+        let why = |ranked: &Ranked| &*self.scored(ranked).score.why;
+        let first = why(models[0]);
+        let names: Vec<String> = models.iter().map(|ranked| self.full_name(ranked)).collect();
+        // Reasons differ in their figures alone: the first says enough.
+        let figures = if models.iter().all(|&ranked| why(ranked) == first) {
+            String::new()
+        } else {
+            format!(" (for {})", names[0])
+        };
+        // `class = 2, 3 and 4` where that is all that they differ in.
+        let sizes: Vec<&(String, u32)> = models.iter().flat_map(|ranked| &self.candidate(ranked).sizes).collect();
+        let is_one_node = !self.has_several_entries() && !self.has_several_a && sizes.len() == models.len();
+        let models = match &sizes[..] {
+            _ if names.len() > LISTED => format!("{} models", names.len()),
+            [(node, _), _, ..] if is_one_node => {
+                let sizes: Vec<String> = sizes.iter().map(|(_, size)| size.to_string()).collect();
+                format!("{node} = {}", and(&sizes))
+            }
+            _ => and(&names),
+        };
+        format!("By {method}: {models}; {first}{figures}.")
+    }
+
+    /// How the best model moves with `a`, in one sentence.
+    pub fn movement(&self) -> Option<String> {
+        // With one model there is nothing to move.
+        if self.n_candidates == 1 && !self.has_several_a || self.sensitivity.len() < 2 {
+            return None;
+        }
+        let answers: Vec<Answer> =
+            self.sensitivity.iter().map(|(size, _, ranking)| self.answer(*size, ranking)).collect();
+        let at = |sizes: &[f64]| {
+            let sizes = match sizes {
+                [first, .., last] => format!("{} to {}", show_short(*first), show_short(*last)),
+                sizes => sizes.first().map_or(String::new(), |&one| show_short(one)),
+            };
+            if self.is_relative() { format!("{sizes} times a") } else { format!("a = {sizes}") }
+        };
+        let sizes: Vec<f64> = answers.iter().map(|answer| answer.size).collect();
+        let is_same = answers.iter().all(|answer| answer.best == answers[0].best && answer.level.is_empty());
+        let n_unsure = answers.iter().filter(|answer| !answer.is_settled).count();
+        if is_same && n_unsure < answers.len() {
+            let unsure: Vec<String> =
+                answers.iter().filter(|answer| !answer.is_settled).map(|answer| show_short(answer.size)).collect();
+            let caveat = if unsure.is_empty() {
+                String::new()
+            } else {
+                let times = if self.is_relative() {
+                    format!("{} times a", and(&unsure))
+                } else {
+                    format!("a = {}", and(&unsure))
+                };
+                format!(", though at {times} the errors are too large to be sure")
+            };
+            return Some(format!("The answer is the same from {}: {}{caveat}.", at(&sizes), answers[0].best));
+        }
+        // Neighbours with the same answer are taken together.
+        let runs: Vec<(String, Vec<f64>)> = answers
+            .chunk_by(|one, next| one.text() == next.text())
+            .map(|run| (run[0].text(), run.iter().map(|answer| answer.size).collect()))
+            .collect();
+        Some(match &runs[..] {
+            [(answer, sizes)] => format!("The answer is the same from {}: {answer}.", at(sizes)),
+            several => {
+                let parts: Vec<String> =
+                    several.iter().map(|(answer, sizes)| format!("{answer} at {}", at(sizes))).collect();
+                format!("The answer moves with a: {}.", parts.join("; "))
+            }
+        })
+    }
+
+    fn answer(&self, size: Size, ranking: &Ranking) -> Answer {
+        let Ranking { ranked, verdict } = ranking;
+        let name = |place: &usize| self.name(self.candidate(&ranked[*place]));
+        let level = if verdict.is_settled { verdict.level[1..].iter().map(name).collect() } else { Vec::new() };
+        Answer { size: size.number(), best: name(&0), level, is_settled: verdict.is_settled }
+    }
+}
+
+/// Two decimals, and none that say nothing.
+fn show_nats(nats: f64) -> String {
+    show_short((nats * 100.0).round() / 100.0)
+}
