@@ -447,7 +447,7 @@ pub struct FitArgs {
     #[command(flatten)]
     pub prior: PriorArgs,
     /// Engine.
-    #[arg(long, value_name = "METHOD")]
+    #[arg(long, value_name = "METHOD", default_value = "vb")]
     pub method: FitMethod,
     #[command(flatten)]
     pub particles: ParticleArgs,

@@ -276,7 +276,10 @@ pub fn check_writable(path: &Path, inputs: &[&Path]) -> Result<(), Failure> {
         return Ok(());
     }
     tempfile::NamedTempFile::new_in(folder_of(path)).map(drop).map_err(|error| {
-        Failure::Usage(format!("{shown}: cannot write there: {error}; give a folder that exists and can be written"))
+        // The name of the file that was tried says nothing to anybody.
+        let error = error.to_string();
+        let why = error.split(" at path ").next().unwrap_or_default();
+        Failure::Usage(format!("{shown}: cannot write there: {why}; give a folder that exists and can be written"))
     })
 }
 

@@ -17,6 +17,7 @@ struct Watcher {
     bar: Option<ProgressBar>,
     checkpoint: Option<(CheckpointFile, Duration)>,
     last_drawn: Instant,
+    started: Instant,
 }
 
 /// Time before the bar appears: a run that is over by then needs none.
@@ -100,7 +101,8 @@ impl CheckpointArgs {
 
 /// The control of reading, and of other work without limits: signals and progress bar.
 pub fn watched(output: &Output) -> Control<'static> {
-    let watcher = Watcher { bar: bar(output), checkpoint: None, last_drawn: Instant::now() + PATIENCE };
+    let watcher =
+        Watcher { bar: bar(output), checkpoint: None, last_drawn: Instant::now() + PATIENCE, started: Instant::now() };
     Control::new(watcher).with_cancel(crate::signals::cancel())
 }
 
@@ -115,7 +117,12 @@ pub struct SharedBar {
 impl SharedBar {
     /// For so many jobs.
     pub fn new(output: &Output, n_jobs: usize) -> Self {
-        let watcher = Watcher { bar: bar(output), checkpoint: None, last_drawn: Instant::now() + PATIENCE };
+        let watcher = Watcher {
+            bar: bar(output),
+            checkpoint: None,
+            last_drawn: Instant::now() + PATIENCE,
+            started: Instant::now(),
+        };
         SharedBar { watcher: Mutex::new(watcher), shares: (0..n_jobs).map(|_| Mutex::new(0.0)).collect() }
     }
 
@@ -156,7 +163,7 @@ impl Drop for JobOfBar<'_> {
 /// A bar, if somebody sees it.
 fn bar(output: &Output) -> Option<ProgressBar> {
     (!output.quiet() && std::io::stderr().is_terminal()).then(|| {
-        let style = ProgressStyle::with_template("{msg} {bar:40} {percent:>3} %  {eta} left");
+        let style = ProgressStyle::with_template("{prefix} {bar:40} {percent:>3} %  {msg}");
         ProgressBar::new(10_000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     })
 }
@@ -176,8 +183,23 @@ pub fn control(
         Some((path, args)) => Some((CheckpointFile::open(path, output.seed())?, args.checkpoint_every)),
     };
     let deadline = limits.time_limit.map(|limit| Instant::now() + limit);
-    let watcher = Watcher { bar: bar(output), checkpoint, last_drawn: Instant::now() + PATIENCE };
+    let watcher =
+        Watcher { bar: bar(output), checkpoint, last_drawn: Instant::now() + PATIENCE, started: Instant::now() };
     Ok(Control::new(watcher).with_cancel(crate::signals::cancel()).with_deadline(deadline))
+}
+
+/// What is left at the pace of the whole so far: stages differ in theirs, so a pace of the last moments jumps about.
+fn time_left(elapsed: Duration, share: f64) -> String {
+    // Too early to tell.
+    if share < 0.01 {
+        return String::new();
+    }
+    let left = (elapsed.as_secs_f64() * (1.0 - share) / share).ceil() as u64;
+    match left {
+        0..60 => format!("{left} s left"),
+        60..3600 => format!("{} min {} s left", left / 60, left % 60),
+        _ => format!("{} h {} min left", left / 3600, left / 60 % 60),
+    }
 }
 
 impl Observer for Watcher {
@@ -186,8 +208,10 @@ impl Observer for Watcher {
         let now = Instant::now();
         if now > self.last_drawn + REDRAW {
             self.last_drawn = now;
-            bar.set_message(progress.stage.to_owned());
-            bar.set_position((progress.fraction.clamp(0.0, 1.0) * 10_000.0) as u64);
+            let share = progress.fraction.clamp(0.0, 1.0);
+            bar.set_prefix(progress.stage.to_owned());
+            bar.set_message(time_left(self.started.elapsed(), share));
+            bar.set_position((share * 10_000.0) as u64);
         }
     }
 
@@ -219,5 +243,19 @@ impl Drop for Watcher {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_from_the_time_so_far() {
+        let left = |seconds: u64, share: f64| time_left(Duration::from_secs(seconds), share);
+        assert_eq!(left(10, 0.5), "10 s left");
+        assert_eq!(left(100, 0.25), "5 min 0 s left");
+        assert_eq!(left(3600, 0.1), "9 h 0 min left");
+        assert_eq!((left(10, 1.0).as_str(), left(10, 0.001).as_str()), ("0 s left", ""));
     }
 }

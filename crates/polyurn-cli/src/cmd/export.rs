@@ -14,6 +14,9 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     if args.factors && args.to != ExportFormat::Csv {
         return Err(Failure::Usage("--factors: it goes with --to csv; an npz archive has tables and factors".into()));
     }
+    if args.output.json && !matches!(args.to, ExportFormat::Json | ExportFormat::Pyldavis) {
+        return Err(Failure::Usage("--json: --to says what is written; give --to json".into()));
+    }
     let fit = FitFile::read(&args.fit)?;
     let export = Export::new(&fit, args.draw.unwrap_or_default())?;
     let bytes = match args.to {

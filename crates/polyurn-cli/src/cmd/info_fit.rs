@@ -86,10 +86,15 @@ fn text(fit: &FitFile, path: &Path) -> String {
         },
     );
     let settings: Vec<String> = match &fit.settings {
-        Value::Object(settings) => settings.iter().map(|(name, value)| format!("{name} {value}")).collect(),
+        // The memory that was allowed changes no result.
+        Value::Object(settings) => settings
+            .iter()
+            .filter(|(name, _)| *name != "max_memory")
+            .map(|(name, value)| format!("{} {value}", name.replace('_', "-")))
+            .collect(),
         _ => Vec::new(),
     };
-    add("settings", settings.join(", "));
+    add("settings given", if settings.is_empty() { "none".to_owned() } else { settings.join(", ") });
     add("seed", fit.seed.to_string());
     add("to repeat it", command(fit));
     if let Some(best) = &fit.best {

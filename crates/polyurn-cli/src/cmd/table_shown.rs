@@ -2,7 +2,7 @@
 
 use crate::text::columns;
 use polyurn::counts::Labels;
-use polyurn::engine::TableMeans;
+use polyurn::engine::{RowMean, TableMeans};
 use polyurn::graph::Model;
 use serde_json::{Map, Value, json};
 
@@ -39,7 +39,8 @@ pub fn json(model: &Model, labels: &[Labels], table: &TableMeans) -> Value {
     })
 }
 
-/// The first rows of a table, and the largest cells of each. `all` says where to see the rest.
+/// The rows of a table, if they are many those with most tokens, and the largest cells of each. `all` says where to see the
+/// rest.
 pub fn text(model: &Model, labels: &[Labels], table: &TableMeans, is_point: bool, all: &str) -> String {
     let members = &model.tables()[table.table.ix()].members;
     let names: Vec<&str> = members.iter().map(|&node| model.node(node).name.as_str()).collect();
@@ -49,7 +50,13 @@ pub fn text(model: &Model, labels: &[Labels], table: &TableMeans, is_point: bool
         if given.is_empty() { names.join(", ") } else { format!("{} given {}", names.join(", "), given.join(", ")) };
     let mut text = format!("\n{title}: {}\n", if is_point { "probability" } else { "posterior mean (sd)" });
     let mut lines: Vec<Vec<String>> = Vec::new();
-    for row in table.rows.iter().take(SHOWN_ROWS) {
+    let mut rows: Vec<usize> = (0..table.rows.len()).collect();
+    if rows.len() > SHOWN_ROWS {
+        rows.sort_by(|&x, &y| weight(&table.rows[y]).total_cmp(&weight(&table.rows[x])));
+        rows.truncate(SHOWN_ROWS);
+        rows.sort_unstable();
+    }
+    for row in rows.into_iter().map(|ix| &table.rows[ix]) {
         let key: Vec<String> = parents
             .iter()
             .zip(&row.parents)
@@ -70,7 +77,8 @@ pub fn text(model: &Model, labels: &[Labels], table: &TableMeans, is_point: bool
     }
     text += &columns(&lines);
     if table.rows.len() > SHOWN_ROWS {
-        text += &format!("  and {} more rows (see {all})\n", table.rows.len() - SHOWN_ROWS);
+        let fewer = if is_point { "" } else { " with fewer tokens" };
+        text += &format!("  and {} more rows{fewer} (see {all})\n", table.rows.len() - SHOWN_ROWS);
     }
     if table.rows.iter().any(|row| row.cells.len() > SHOWN_CELLS) {
         text += &format!("  the {SHOWN_CELLS} largest of each row (see {all} for all)\n");
@@ -79,4 +87,11 @@ pub fn text(model: &Model, labels: &[Labels], table: &TableMeans, is_point: bool
         text += "  rows that no token can be in are as in the prior\n";
     }
     text
+}
+
+/// How many tokens a row rests on, pseudo-counts included, as its spreads tell: m (1 - m) / sd^2 - 1 in every cell of a
+/// Dirichlet posterior. Rows without spreads all weigh the same.
+fn weight(row: &RowMean) -> f64 {
+    let surest = row.cells.iter().filter(|cell| cell.sd > 0.0).max_by(|x, y| x.sd.total_cmp(&y.sd));
+    surest.map_or(0.0, |cell| cell.mean * (1.0 - cell.mean) / (cell.sd * cell.sd) - 1.0)
 }

@@ -101,6 +101,25 @@ fn damaged_and_other_files_are_refused_in_one_line() {
     refused("a folder");
 }
 
+/// Of a long table people see the rows that tokens are in.
+#[test]
+fn rows_that_are_shown_are_those_with_tokens() {
+    let folder = Folder::new();
+    let mut rows = String::from("i,j,count\n");
+    (0..30).for_each(|i| rows += &format!("i{i},x,1\n"));
+    rows += "i28,y,40\ni29,y,30\n";
+    folder.write("t.csv", rows);
+    let text = folder.ok(&["fit", "--model", "i -> j", "--data", "t.csv", "--seed", "1", "-o", "f.polyurn"]);
+    for text in [text, folder.ok(&["info", "f.polyurn"])] {
+        let table = &text[text.find("j given i").unwrap()..];
+        assert!(table.contains("i=i28") && table.contains("i=i29") && !table.contains("i=i27"), "{table}");
+        assert!(table.contains("and 18 more rows with fewer tokens"), "{table}");
+    }
+    assert!(!folder.ok(&["info", "f.polyurn"]).contains("memory"), "what changes no result");
+    let (code, error) = folder.fails(&["export", "f.polyurn", "--to", "csv", "--json"]);
+    assert!(code == 2 && error.contains("give --to json"), "{error}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_killed_writer_leaves_the_old_or_the_new_file() {

@@ -181,7 +181,7 @@ fn large_files_stream_through_little_memory() {
         peak = peak.max(kilobytes.unwrap_or(0));
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    assert!(start.elapsed() < std::time::Duration::from_secs(60));
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
     assert!(peak < 150_000, "{peak} kB");
     let lines = std::fs::read_to_string(folder.path().join("out.csv")).unwrap().lines().count();
     assert_eq!(lines, 1_000_001);

@@ -116,7 +116,9 @@ fn series_by_size(ranking: &Ranking, node: &str) -> Vec<Series> {
         let points = |f: fn(&Candidate) -> Option<f64>, has_bars: bool| -> Vec<Point> {
             let point = |model: &&Candidate| {
                 let bar = if has_bars { model.bar() } else { None };
-                Some(Point { x: model.size_of(node)?, y: f(model)?, bar, tip: tip(ranking, model) })
+                // A line is broken where a size has no number.
+                let y = f(model).unwrap_or(f64::NAN);
+                Some(Point { x: model.size_of(node)?, y, bar, tip: tip(ranking, model) })
             };
             models.iter().filter_map(point).collect()
         };
@@ -134,7 +136,8 @@ fn series_by_size(ranking: &Ranking, node: &str) -> Vec<Series> {
             dashed: false,
             points: points(|model| model.evidence, true),
         };
-        all.extend([elbo, evidence].into_iter().filter(|series| !series.points.is_empty()));
+        let has_points = |series: &Series| series.points.iter().any(|point| !point.y.is_nan());
+        all.extend([elbo, evidence].into_iter().filter(has_points));
     }
     // Evidence is named first and drawn last.
     all.sort_by_key(|series| !series.dashed);

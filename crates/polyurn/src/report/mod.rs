@@ -94,7 +94,18 @@ fn default_title(outcome: &Outcome) -> String {
             ref nodes => format!("How many values of {}{}?", nodes.join(" and "), of("in")),
         },
         Content::Ranking(_) => format!("Which model{}?", of("of")),
-        Content::Fit(_) if outcome.model.is_empty() => format!("A fitted model{}", of("of")),
-        Content::Fit(_) => format!("{}{}", text::shorten(&outcome.model, 80), of("on")),
+        Content::Fit(fit) => {
+            let hidden = fit.nodes.iter().filter(|node| !node.is_seen);
+            let sizes: Vec<String> = hidden
+                .map(|node| match node.size {
+                    Some(size) => format!("{} = {}", node.name, text::short(size)),
+                    None => node.name.clone(),
+                })
+                .collect();
+            match sizes.is_empty() {
+                true => format!("A fitted model{}", of("of")),
+                false => format!("A fit{} with {}", of("of"), text::shorten(&sizes.join(", "), 80)),
+            }
+        }
     }
 }

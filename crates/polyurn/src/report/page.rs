@@ -194,14 +194,17 @@ fn models_html(ranking: &Ranking) -> String {
     out += "</tr></thead>\n<tbody>\n";
     for (ix, model) in ranking.models.iter().enumerate().take(MOST_MODELS) {
         let show = |value: Option<String>| value.unwrap_or_default();
-        let mut cells =
-            vec![model.model.clone(), show(model.evidence.map(|evidence| log_value_with_error(evidence, model.error)))];
+        let mut cells = vec![
+            ranking.label(model),
+            show(model.evidence.map(|evidence| log_value_with_error(evidence, model.error))),
+        ];
         if has_elbo {
             cells.push(show(model.elbo.map(|elbo| log_value(elbo, Some(0.1)))));
         }
         let error = model.log_bayes_factor_error.filter(|error| *error > 0.0);
         cells.push(show(model.log_bayes_factor.map(|factor| match error {
             Some(_) => log_value_with_error(factor, error),
+            None if model.is_factor_bound => format!("≥ {}", log_value(factor, Some(0.1))),
             None => log_value(factor, Some(0.1)),
         })));
         cells.push(show(model.probability.map(percent)));

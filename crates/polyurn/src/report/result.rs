@@ -81,6 +81,8 @@ pub struct Candidate {
     pub log_bayes_factor: Option<f64>,
     /// Its error.
     pub log_bayes_factor_error: Option<f64>,
+    /// Whether that factor is known to be at least so large, and no more.
+    pub is_factor_bound: bool,
     /// How it was scored.
     pub method: String,
     /// Its graph.
@@ -293,7 +295,10 @@ impl Candidate {
                 "models[{ix}]: neither log_marginal nor elbo; give what select or compare printed with --json"
             )));
         }
+        // An estimate that is below its own bound says less than the bound.
         let is_bound = text_at(value, "bound") == "lower";
+        let is_below_bound = value["is_lower_bound"] == true;
+        let factor = number_at(value, "log_bayes_factor");
         let bracket = finite_at(value, "lower").zip(finite_at(value, "upper")).filter(|(lo, hi)| lo <= hi);
         let share = |field: &str| finite_at(value, field).filter(|p| (0.0..=1.0).contains(p));
         let positive = |field: &str| finite_at(value, field).filter(|error| *error >= 0.0);
@@ -303,14 +308,15 @@ impl Candidate {
                 sizes.iter().filter_map(|(name, size)| Some((name.clone(), number(size)?))).collect()
             }),
             a: finite_at(value, "a").filter(|a| *a > 0.0),
-            evidence: log_marginal.filter(|_| !is_bound),
+            evidence: log_marginal.filter(|_| !is_bound && !is_below_bound),
             error: positive("std_error"),
             bracket,
             elbo: finite_at(value, "elbo").or(log_marginal.filter(|_| is_bound)),
             probability: share("posterior_probability"),
             probability_error: positive("posterior_probability_error"),
             prior_probability: share("prior_probability"),
-            log_bayes_factor: number_at(value, "log_bayes_factor"),
+            log_bayes_factor: factor,
+            is_factor_bound: is_below_bound && factor.is_some_and(|factor| factor < 0.0),
             log_bayes_factor_error: positive("log_bayes_factor_error"),
             method: text_at(value, "method"),
             nodes: nodes(value),

@@ -274,3 +274,29 @@ proptest! {
         let _ = Report::from_json(&value).map(|report| report.html());
     }
 }
+
+/// Sizes of which no more than a bound is known have no place on the line of the evidence, and it does not pass over them.
+#[test]
+fn a_line_is_broken_where_only_a_bound_is_known() {
+    let model = |size: u32, bound: &str, is_lower: bool| {
+        let ln = -50.0 - f64::from(size);
+        json!({ "model": format!("k[{size}] -> i"), "sizes": {"k": size}, "log_marginal": ln, "bound": bound, "elbo": ln - 2.0,
+            "is_lower_bound": is_lower, "log_bayes_factor": ln + 51.0, "posterior_probability": 0.0 })
+    };
+    let models = [
+        model(1, "exact", false),
+        model(2, "exact", false),
+        model(3, "lower", true),
+        model(4, "estimate", true),
+        model(5, "estimate", false),
+    ];
+    let value = json!({ "command": "select", "models": models, "best": {"index": 0}, "verdict": "" });
+    let report = Report::from_json(&value).unwrap();
+    let (_, svg) = report.plots().into_iter().find(|(name, _)| name == "evidence").unwrap();
+    // The bound over all five sizes, the evidence over the first two alone.
+    let lines = svg.split("<path d=\"M").skip(1).filter(|path| path.contains("fill=\"none\" stroke"));
+    let corners: Vec<usize> = lines.map(|path| path.split('"').next().unwrap().split('L').count()).collect();
+    assert_eq!(corners, [5, 2], "{svg}");
+    let page = report.html();
+    assert!(page.contains("<td>≥ −2.00</td>") && page.contains("<td>−4.00</td>"), "{page}");
+}
