@@ -7,6 +7,7 @@ mod assignments;
 pub mod enumerate;
 pub mod exact;
 mod kind;
+mod lines;
 pub(crate) mod mixer;
 pub mod naive;
 mod problem;
@@ -15,6 +16,7 @@ pub mod smc;
 pub mod sweeps;
 mod symmetry;
 mod tables;
+mod uniforms;
 
 pub use problem::Problem;
 pub use tables::{CellMean, RowMean, TableMeans};

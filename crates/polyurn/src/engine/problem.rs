@@ -1,6 +1,6 @@
 //! What every engine is given.
 
-use super::smc::Layout;
+use super::lines::Layout;
 use crate::counts::Counts;
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex};

@@ -5,11 +5,11 @@
 //! have the value that they have in a reference particle. A relabelled particle has the same probability as before, and
 //! nothing that does not depend on labels changes.
 
-use super::kernel::{BucketShape, Kernel};
-use super::layout::Layout;
 use super::prepared::LISTED;
 use super::run::Run;
 use super::word::Word;
+use crate::engine::lines::Layout;
+use crate::engine::lines::{BucketShape, Kernel};
 use crate::engine::symmetry::LabelClass;
 use crate::graph::NodeIndex;
 use hashbrown::HashMap;

@@ -4,13 +4,13 @@
 //! before the others are seen. With larger pseudo-counts they move freely. Probability is a product of rising factorials
 //! of the lines, so the ratio of two scales is a sum over lines of a number that depends on the count alone.
 
-use super::class::Pseudo;
 use super::course::Course;
 use super::lanes::Shard;
 use super::loops::Counters;
 use super::prepared::LISTED;
 use super::word::Word;
 use crate::engine::kind::Kind;
+use crate::engine::lines::Pseudo;
 use std::sync::Arc;
 
 /// ln ratios for one step of cooling.

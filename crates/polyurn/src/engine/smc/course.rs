@@ -1,12 +1,12 @@
 //! What happens to one token in one shard of particles, and which lines have to be up to date for it.
 
 use super::frame::Frame;
-use super::kernel::{Kernel, Touch};
 use super::lanes::{Lanes, Shard};
-use super::layout::{Layout, Place};
 use super::prepared::{Heat, LISTED, Prepared, Storage};
 use super::word::Word;
 use super::workspace::{Workspace, rebuild};
+use crate::engine::lines::{Kernel, Touch};
+use crate::engine::lines::{Layout, Place};
 use crate::simd::Isa;
 use crate::{Purpose, Seed};
 

@@ -1,12 +1,12 @@
 //! What particles keep in memory, decided before anything is allocated.
 
 use super::genealogy::BYTES_PER_SLOT;
-use super::kernel::Kernel;
 use super::lanes::{COPIED_AT_ONCE, lanes_for};
-use super::layout::{Block, Layout};
 use super::prepared::{LISTED, Storage};
 use super::run::Path;
 use super::workspace::Workspace;
+use crate::engine::lines::Kernel;
+use crate::engine::lines::{Block, Layout};
 use crate::error::{Error, Result};
 
 /// A block is not kept when its tokens are fewer than this share of its lines: adding them up again is then faster.

@@ -5,10 +5,10 @@
 //! or acceptance ratios shift some mean.
 
 use super::frame::Frame;
-use super::layout::Layout;
 use super::run::{Hands, Path, Run, Source};
 use crate::counts::Counts;
 use crate::engine::Problem;
+use crate::engine::lines::Layout;
 use crate::graph::{ModelSource, bind_without_data};
 use crate::prior::{Prior, PriorSettings, PriorSpec};
 use crate::simd::Isa;

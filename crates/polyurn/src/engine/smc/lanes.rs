@@ -5,14 +5,14 @@
 //! alone. Lanes beyond the last particle go along without weight.
 
 use super::genealogy::Genealogy;
-use super::layout::Layout;
 use super::loops::LANE_GROUP;
 use super::reallocate::Reallocation;
 use super::resample::EvenPoints;
 use super::threads::{both, share_out};
-use super::uniforms::Uniforms;
 use super::word::Word;
 use super::workspace::Workspace;
+use crate::engine::lines::Layout;
+use crate::engine::uniforms::Uniforms;
 use crate::seed::Stream;
 use crate::simd::{Gather, Isa, Parts, WINDOW};
 use crate::{Purpose, Seed};

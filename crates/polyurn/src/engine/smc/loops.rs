@@ -1,8 +1,8 @@
 //! The loops over particles: they are innermost, so that the compiler turns them into vector code.
 
-use super::kernel::BucketShape;
 use super::prepared::Terms;
 use super::word::Word;
+use crate::engine::lines::BucketShape;
 use crate::simd::Job;
 
 /// Up to this many states a choice is counted by comparing it with every state, which vectorises; beyond, one by one.

@@ -5,8 +5,7 @@
 //! estimate of p(sequence) is unbiased whatever the settings, since the order, the moves and the cooling are fixed before
 //! the run; only the decision to resample looks at the particles. docs/smc.md tells what was tried and how it did.
 //!
-//! - `uses`, `class`, `layout`: which numbers a particle keeps, and which of them a record touches;
-//! - `kernel`, `compile`, `prepared`: which lines a token is weighed by and counted in;
+//! - `prepared`: which lines a token is weighed by and counted in (the lines themselves: `engine::lines`);
 //! - `workspace`, `loops`: doing so in all particles, vectorised over them;
 //! - `frame`, `lanes`, `genealogy`: particles in memory, resampled without copying;
 //! - `order`, `course`, `cooling`, `reallocate`, `run`: one run;
@@ -14,17 +13,13 @@
 //! - `tune`, `speed`: settings that were not asked for.
 
 mod align;
-mod class;
-mod compile;
 mod cooling;
 mod course;
 mod estimate;
 mod frame;
 mod fused;
 mod genealogy;
-mod kernel;
 mod lanes;
-mod layout;
 mod loops;
 mod order;
 mod posterior;
@@ -36,8 +31,6 @@ mod schedule;
 mod speed;
 mod threads;
 mod tune;
-mod uniforms;
-mod uses;
 mod word;
 mod workspace;
 
@@ -49,18 +42,16 @@ pub use run::{Path, RunResult};
 pub use schedule::{Pace, Scan, Schedule};
 pub use tune::{Crew, Settled, Wish};
 
-pub(super) use layout::Layout;
-
 use super::mixer::Mixer;
 use super::replicates::{PilotPlace, Stage, Team, Turn, replicates};
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::lines::{Layout, Pseudo};
 use crate::error::{Error, Result, Stop};
 use crate::math::draw::open_unit;
 use crate::simd::Isa;
 use crate::warning::Warning;
 use crate::{Purpose, Seed};
-use class::Pseudo;
 use frame::{Frame, Width};
 use posterior::{RunPosterior, Sheet};
 use run::{Hands, Run, Source};

@@ -1,7 +1,7 @@
 //! In which order tokens go through the urn. Any order is unbiased; the spread of the estimate depends on it much.
 
-use super::layout::Records;
 use crate::counts::Counts;
+use crate::engine::lines::Records;
 use crate::graph::NodeIndex;
 use crate::math::draw;
 use rand::Rng;

@@ -6,12 +6,12 @@
 //! labellings.
 
 use super::estimate::Estimate;
-use super::layout::Layout;
 use super::prepared::LISTED;
 use super::run::{Run, RunResult};
 use super::word::Word;
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
+use crate::engine::lines::Layout;
 use crate::engine::symmetry::{LabelClass, label_classes};
 use crate::engine::tables::{CellMean, CountsOfRows, LIST_ALL_CHILDREN_UP_TO, Moments, RowMean, TableMeans};
 use crate::error::Result;

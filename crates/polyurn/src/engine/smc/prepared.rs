@@ -1,9 +1,9 @@
 //! A token's kernel filled in: where its lines are, and the pseudo-counts that are added to them.
 
-use super::kernel::{Kernel, Term};
-use super::layout::{Block, Layout, Place};
 use super::loops::Counters;
 use super::word::Word;
+use crate::engine::lines::{Block, Layout, Place};
+use crate::engine::lines::{Kernel, Term};
 
 /// Where the lines of blocks are.
 #[derive(Debug, Default)]

@@ -9,7 +9,6 @@
 
 use super::frame::{Frame, Width};
 use super::lanes::MAX_LANES;
-use super::layout::Layout;
 use super::posterior::Sheet;
 use super::prepared::LISTED;
 use super::resample::When;
@@ -18,6 +17,7 @@ use super::word::Word;
 use crate::Seed;
 use crate::counts::MISSING;
 use crate::engine::Problem;
+use crate::engine::lines::Layout;
 use crate::graph::{BindOptions, Model, ModelSource, NodeIndex, TableIndex, bind};
 use crate::io::{Format, read_from};
 use crate::math::log_sum_exp;

@@ -1,11 +1,11 @@
 //! How long particles take: foreseen from the problem alone, or measured where there is a time limit.
 
-use super::kernel::Kernel;
-use super::layout::Layout;
 use super::run::Path;
 use super::{Crew, Smc};
 use crate::Seed;
 use crate::engine::Problem;
+use crate::engine::lines::Kernel;
+use crate::engine::lines::Layout;
 use crate::error::Result;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Settings from a problem: what was best at equal time in our trials (docs/smc.md).
 
-use super::class::Pseudo;
-use super::layout::Layout;
 use super::order::Order;
 use super::resample::{Scheme, When};
 use super::run::Path;
@@ -12,6 +10,8 @@ use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
+use crate::engine::lines::Layout;
+use crate::engine::lines::Pseudo;
 use crate::error::{Error, Result, Stop};
 use crate::warning::Warning;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! What is done for one token in all particles of a shard: weigh its hidden states, draw one, count it.
 
 use super::fused::{Line, WeighAndDraw};
-use super::kernel::{Kernel, Touch};
 use super::loops::{Count, Multiply, RunningSum, Select, SumOut, Weigh, exponentiate};
 use super::prepared::Prepared;
 use super::word::Word;
+use crate::engine::lines::{Kernel, Touch};
 use crate::simd::Isa;
 
 /// Buffers for one token in one shard of particles.

@@ -5,9 +5,7 @@ mod weights;
 
 use super::course::{Course, list_tokens};
 use super::frame::Frame;
-use super::kernel::Kernel;
 use super::lanes::{Lanes, Shard};
-use super::layout::Layout;
 use super::order::{Order, tokens};
 use super::prepared::{Heat, LISTED};
 use super::resample::{Scheme, When};
@@ -15,6 +13,8 @@ use super::schedule::{Scanner, Schedule};
 use super::threads::awake;
 use super::word::Word;
 use crate::counts::Counts;
+use crate::engine::lines::Kernel;
+use crate::engine::lines::Layout;
 use crate::error::Result;
 use crate::simd::Isa;
 use crate::{Purpose, Seed};
