@@ -89,6 +89,8 @@ pub struct Control<'a> {
     cancel: Cancel,
     deadline: Option<Instant>,
     turn_end: Option<Instant>,
+    /// Where progress starts and ends.
+    span: (f64, f64),
     observer: Box<dyn Observer + 'a>,
     last_checkpoint: Instant,
 }
@@ -115,6 +117,7 @@ impl<'a> Control<'a> {
             cancel: Cancel::default(),
             deadline: None,
             turn_end: None,
+            span: (0.0, 1.0),
             observer: Box::new(observer),
             last_checkpoint: Instant::now(),
         }
@@ -148,6 +151,16 @@ impl<'a> Control<'a> {
         result
     }
 
+    /// Does a part of the work, which takes progress from one share of the whole to another.
+    pub fn within<R>(&mut self, (from, to): (f64, f64), f: impl FnOnce(&mut Self) -> R) -> R {
+        let (own_from, own_to) = self.span;
+        let at = |share: f64| own_from + share * (own_to - own_from);
+        self.span = (at(from), at(to));
+        let result = f(self);
+        self.span = (own_from, own_to);
+        result
+    }
+
     /// Time to the deadline, if there is one.
     pub fn time_left(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
@@ -168,7 +181,8 @@ impl<'a> Control<'a> {
     /// # Errors
     /// [`Error::Stopped`] when the run was cancelled or its deadline has passed.
     pub fn tick(&mut self, stage: &str, fraction: f64) -> Result<()> {
-        self.observer.progress(Progress { stage, fraction });
+        let (from, to) = self.span;
+        self.observer.progress(Progress { stage, fraction: from + fraction * (to - from) });
         if let Some(stop) = self.cancel.stop() {
             return Err(Error::Stopped(stop));
         }
@@ -199,28 +213,35 @@ impl<'a> Control<'a> {
         self.observer.checkpoint_interval()
     }
 
+    /// Whether a checkpoint is due.
+    pub fn is_checkpoint_due(&self) -> bool {
+        self.observer.checkpoint_interval().is_some_and(|interval| self.last_checkpoint.elapsed() >= interval)
+    }
+
+    /// Whether it has been due for as long as one is to wait for it.
+    pub fn is_checkpoint_overdue(&self) -> bool {
+        self.observer.checkpoint_interval().is_some_and(|interval| self.last_checkpoint.elapsed() >= 2 * interval)
+    }
+
     /// Saves the state that `state` builds if a checkpoint is due.
     ///
     /// # Errors
     /// When the checkpoint cannot be written.
     pub fn checkpoint(&mut self, state: impl FnOnce() -> Vec<u8>) -> Result<()> {
-        match self.observer.checkpoint_interval() {
-            Some(interval) if self.last_checkpoint.elapsed() >= interval => {
-                self.observer.save_checkpoint(&state())?;
-                self.last_checkpoint = Instant::now();
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+        if self.is_checkpoint_due() { self.checkpoint_now(state) } else { Ok(()) }
     }
 
-    /// Saves the state now if checkpoints are wanted: for a run that is being stopped.
+    /// Saves the state now if checkpoints are wanted.
     ///
     /// # Errors
     /// When the checkpoint cannot be written.
     pub fn checkpoint_now(&mut self, state: impl FnOnce() -> Vec<u8>) -> Result<()> {
         match self.observer.checkpoint_interval() {
-            Some(_) => self.observer.save_checkpoint(&state()),
+            Some(_) => {
+                self.observer.save_checkpoint(&state())?;
+                self.last_checkpoint = Instant::now();
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -261,6 +282,26 @@ mod tests {
         let mut control = control.with_deadline(now);
         let later = Instant::now() + Duration::from_secs(60);
         assert!(control.until(Some(later), |control| control.tick("test", 0.0)).is_err(), "never a later one");
+    }
+
+    #[test]
+    fn progress_of_a_part_is_that_of_the_whole() {
+        struct Seen<'s>(&'s mut Vec<f64>);
+        impl Observer for Seen<'_> {
+            fn progress(&mut self, progress: Progress<'_>) {
+                self.0.push(progress.fraction);
+            }
+        }
+        let mut seen = Vec::new();
+        let mut control = Control::new(Seen(&mut seen));
+        let half = |control: &mut Control<'_>| control.tick("test", 0.5).unwrap();
+        control.within((0.5, 1.0), |control| {
+            half(control);
+            control.within((0.0, 0.5), half);
+        });
+        half(&mut control);
+        drop(control);
+        assert_eq!(seen, [0.75, 0.625, 0.5]);
     }
 
     #[test]

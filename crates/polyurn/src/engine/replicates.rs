@@ -5,10 +5,13 @@ use crate::error::{Error, Result, Stop};
 use crate::warning::Warning;
 use hashbrown::HashSet;
 use rayon::prelude::*;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::sync::Mutex;
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Time between two looks at the control.
@@ -92,11 +95,60 @@ impl Stage {
 /// Results of runs, with their numbers.
 type Numbered<R> = Vec<(u64, R)>;
 
-/// Finished runs of an unfinished job.
+/// Finished runs of an unfinished job, and the state of those under way.
 #[derive(Serialize, Deserialize)]
 struct Saved<R> {
     fingerprint: u64,
     runs: Numbered<R>,
+    under_way: States,
+}
+
+/// States of runs under way, by their numbers.
+type States = BTreeMap<u64, Vec<u8>>;
+
+/// What a run is told, and what it tells.
+pub struct Watch<'w> {
+    tick: &'w (dyn Fn(f64) -> Result<()> + 'w),
+    /// The state that was kept of this run.
+    saved: Option<&'w [u8]>,
+    /// Whether states are kept at all, and how often they were asked for.
+    is_kept: bool,
+    asked: &'w AtomicU64,
+    answered: Cell<u64>,
+    keep: &'w (dyn Fn(Vec<u8>, u64) + 'w),
+}
+
+impl<'w> Watch<'w> {
+    /// For a run that nobody keeps.
+    pub fn of(tick: &'w (dyn Fn(f64) -> Result<()> + 'w)) -> Self {
+        static NEVER: AtomicU64 = AtomicU64::new(0);
+        Watch { tick, saved: None, is_kept: false, asked: &NEVER, answered: Cell::new(0), keep: &|_, _| () }
+    }
+
+    /// Called now and then, with the share of the work that is done; when it fails, the run has to stop with the same error.
+    pub fn tick(&self, share: f64) -> Result<()> {
+        (self.tick)(share)
+    }
+
+    /// The state to go on from, if an earlier job was stopped in the middle of this run.
+    pub fn saved<S: DeserializeOwned>(&self) -> Option<S> {
+        // What cannot be read is done again.
+        postcard::from_bytes(self.saved?).ok()
+    }
+
+    /// Whether somebody asks for the run's state; it is enough to look where the state is simple.
+    pub fn is_asked(&self) -> bool {
+        self.is_kept && self.asked.load(Ordering::Relaxed) > self.answered.get()
+    }
+
+    /// Hands the state over: because it was asked for, or because the run is being stopped.
+    pub fn keep<S: Serialize>(&self, state: &S) {
+        if self.is_kept {
+            let asked = self.asked.load(Ordering::Relaxed);
+            self.answered.set(asked);
+            (self.keep)(postcard::to_stdvec(state).expect("plain data"), asked);
+        }
+    }
 }
 
 /// Threads of a job.
@@ -117,8 +169,7 @@ pub struct Turn {
     pub n_threads: usize,
 }
 
-/// Does runs 0 to `n` - 1. Each is handed its turn and a function that it calls now and then with the share of its work
-/// that is done; when that fails, the run has to stop with the same error.
+/// Does runs 0 to `n` - 1. Each is handed its turn, and what watches it.
 ///
 /// # Errors
 /// When cancelled, when the time is up before the first run is finished, or when a run fails.
@@ -127,7 +178,7 @@ pub fn replicates<R>(
     stage: Stage,
     team: Team,
     control: &mut Control<'_>,
-    run: impl Fn(Turn, &dyn Fn(f64) -> Result<()>) -> Result<R> + Sync,
+    run: impl Fn(Turn, &Watch<'_>) -> Result<R> + Sync,
 ) -> Result<Replicates<R>>
 where
     R: Send + Clone + Serialize + for<'de> Deserialize<'de>,
@@ -137,8 +188,8 @@ where
         Stage::Main { .. } => control.load_checkpoint()?,
         Stage::Pilot { .. } => None,
     };
-    let (mut done, beyond): (Numbered<R>, Numbered<R>) = match saved {
-        None => (Vec::new(), Vec::new()),
+    let (mut done, beyond, begun): (Numbered<R>, Numbered<R>, States) = match saved {
+        None => (Vec::new(), Vec::new(), States::new()),
         Some(bytes) => {
             let saved: Saved<R> = postcard::from_bytes(&bytes).map_err(|_| {
                 control.refuse_checkpoint(
@@ -151,23 +202,32 @@ where
                 ));
             }
             // The others are of a job with more runs.
-            saved.runs.into_iter().partition(|(replicate, _)| *replicate < n)
+            let (done, beyond) = saved.runs.into_iter().partition(|(replicate, _)| *replicate < n);
+            (done, beyond, saved.under_way)
         }
     };
-    let to_bytes = |runs: Numbered<R>| {
+    let to_bytes = |runs: Numbered<R>, under_way: States| {
         let runs = runs.into_iter().chain(beyond.iter().cloned()).collect();
-        postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs }).expect("plain data")
+        postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs, under_way }).expect("plain data")
     };
     let done_before: HashSet<u64> = done.iter().map(|(replicate, _)| *replicate).collect();
     let missing: Vec<u64> = (0..n).filter(|replicate| !done_before.contains(replicate)).collect();
     let stop = AtomicBool::new(false);
     let progress = AtomicU64::new(0);
     let fresh: Mutex<Numbered<R>> = Mutex::new(Vec::new());
+    // Runs under way, the last state that each handed over, and the question that it answered. States that were saved and
+    // not yet taken up stay.
+    let states: Mutex<States> = Mutex::new(begun.clone());
+    let answered: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
+    let asked = AtomicU64::new(0);
+    let is_kept = is_main && control.checkpoint_interval().is_some();
     let (is_over, over) = channel::<()>();
     let mut outcome = Ok(());
     let mut failure = None;
+    let mut was_asked = false;
     std::thread::scope(|scope| {
         let (stop, progress, fresh, run, missing) = (&stop, &progress, &fresh, &run, &missing);
+        let (states, answered, asked, begun) = (&states, &answered, &asked, &begun);
         let worker = scope.spawn(move || {
             // Where there are fewer runs than threads, or memory for one of them only: one after another, each with all threads.
             let is_one_by_one = team.is_one_by_one || missing.len() < team.n_threads;
@@ -179,9 +239,28 @@ where
                     progress.fetch_add(now.saturating_sub(last.swap(now, Ordering::Relaxed)), Ordering::Relaxed);
                     if stop.load(Ordering::Relaxed) { Err(Error::Stopped(Stop::Cancelled)) } else { Ok(()) }
                 };
-                let result = run(Turn { replicate, n_threads }, &tick)?;
+                let keep = |state: Vec<u8>, answer: u64| {
+                    lock(states).insert(replicate, state);
+                    lock(answered).insert(replicate, answer);
+                };
+                let now = asked.load(Ordering::Relaxed);
+                lock(answered).insert(replicate, now);
+                let watch = Watch {
+                    tick: &tick,
+                    saved: begun.get(&replicate).map(Vec::as_slice),
+                    is_kept,
+                    asked,
+                    answered: Cell::new(now),
+                    keep: &keep,
+                };
+                let result = run(Turn { replicate, n_threads }, &watch);
+                lock(answered).remove(&replicate);
+                let result = result?;
                 progress.fetch_add((PARTS as u64).saturating_sub(last.load(Ordering::Relaxed)), Ordering::Relaxed);
-                fresh.lock().expect("no thread panics while holding it").push((replicate, result));
+                // Both at once, or a run might be kept twice or not at all.
+                let mut fresh = lock(fresh);
+                fresh.push((replicate, result));
+                lock(states).remove(&replicate);
                 Ok(())
             };
             let result = match pool(team.n_threads) {
@@ -196,17 +275,27 @@ where
             let share = (done.len() as f64 + progress.load(Ordering::Relaxed) as f64 / PARTS) / n.max(1) as f64;
             let all = || {
                 let mut runs = done.clone();
-                runs.extend(fresh.lock().expect("no thread panics while holding it").iter().cloned());
-                to_bytes(runs)
+                let fresh = lock(fresh);
+                runs.extend(fresh.iter().cloned());
+                to_bytes(runs, lock(states).clone())
             };
             if outcome.is_ok() {
                 outcome = control.tick(stage.name(), stage.progress(share));
-                let is_any_done = || !fresh.lock().expect("no thread panics while holding it").is_empty();
+                let is_any_done = || !lock(fresh).is_empty();
                 if outcome.is_ok() && is_main && control.is_turn_over() && (!done.is_empty() || is_any_done()) {
                     outcome = Err(Error::Stopped(Stop::Deadline));
                 }
-                if outcome.is_ok() && is_main {
-                    outcome = control.checkpoint(all);
+                if outcome.is_ok() && is_kept && control.is_checkpoint_due() {
+                    // First every run under way is asked for its state; who does not answer for as long again is left out.
+                    let question = asked.load(Ordering::Relaxed);
+                    let is_pending = lock(answered).values().any(|&answer| answer < question);
+                    if !was_asked {
+                        asked.fetch_add(1, Ordering::Relaxed);
+                        was_asked = true;
+                    } else if !is_pending || control.is_checkpoint_overdue() {
+                        outcome = control.checkpoint_now(all);
+                        was_asked = false;
+                    }
                 }
                 if outcome.is_err() {
                     stop.store(true, Ordering::Relaxed);
@@ -225,8 +314,10 @@ where
     done.extend(fresh.into_inner().expect("no thread panics while holding it"));
     done.sort_by_key(|(replicate, _)| *replicate);
     let is_cut = (done.len() as u64) < n;
-    if is_main && (is_cut && outcome.is_err() || !beyond.is_empty()) {
-        control.checkpoint_now(|| to_bytes(done.clone()))?;
+    let states = states.into_inner().expect("no thread panics while holding it");
+    let has_something = !done.is_empty() || !states.is_empty();
+    if is_main && (is_cut && outcome.is_err() && has_something || !beyond.is_empty()) {
+        control.checkpoint_now(|| to_bytes(done.clone(), states))?;
     }
     if let Err(error) = outcome {
         let can_answer = matches!(error, Error::Stopped(Stop::Deadline)) && !done.is_empty();
@@ -236,6 +327,10 @@ where
     }
     let (numbers, finished) = done.into_iter().unzip();
     Ok(Replicates { finished, numbers, is_cut, n_beyond: beyond.len() as u64 })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no thread panics while holding it")
 }
 
 /// Threads of a job; also one alone has a pool, or what it shares out would go to all threads of the machine.

@@ -9,6 +9,12 @@ pub fn open_unit(rng: &mut impl Rng) -> f64 {
     ((rng.next_u64() >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
 }
 
+/// A standard normal variable.
+pub fn normal(rng: &mut impl Rng) -> f64 {
+    let (radius, angle) = (open_unit(rng), open_unit(rng));
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+}
+
 /// The log of a Gamma(shape, rate 1) variable. For a shape below 1 it is drawn as Gamma(shape + 1) times U^(1/shape), in
 /// logs, since the variable itself underflows for small shapes. A shape of zero gives minus infinity.
 pub fn ln_gamma_variable(shape: f64, rng: &mut impl Rng) -> f64 {

@@ -21,6 +21,7 @@ mod predict;
 mod presets;
 mod prior_sizes;
 mod report;
+mod resume_inside;
 mod reversal;
 mod select_resume;
 mod smc_calibration;

@@ -2,7 +2,7 @@
 
 use crate::cases::cases;
 use crate::smc_support::{Sample, Subject, check, path_of};
-use crate::support::{Keeper, Random, Saved, bound, csv, settings, with_problem, z_score};
+use crate::support::{Keeper, Random, Saved, bound, csv, random_table, settings, with_problem, z_score};
 use polyurn::control::{Cancel, Control, Progress};
 use polyurn::engine::exact::{Exact, TotalsRange};
 use polyurn::engine::naive::naive;
@@ -24,38 +24,23 @@ fn bits(runs: &[RunResult]) -> Vec<(u64, u64, u64, u64, usize)> {
     runs.iter().map(of_run).collect()
 }
 
-/// Random counts of `n_tokens` tokens in columns with these sizes: early values are the common ones.
-fn data(theme: u64, columns: &[(&str, usize)], n_tokens: usize) -> String {
-    let mut rng = Random::new(theme);
-    let mut text: String = columns.iter().map(|(name, _)| format!("{name},")).collect();
-    text += "count\n";
-    for _ in 0..n_tokens {
-        for &(_, size) in columns {
-            let last = rng.between(0, size - 1);
-            text += &format!("{},", rng.between(0, last));
-        }
-        text += "1\n";
-    }
-    text
-}
-
 /// Problems that go through different kernels: one hidden node, elimination, joint states of a tied table, the weight of
 /// long tied chains, tables that are kept whole, logs, rare labels that are not kept.
 fn subjects() -> Vec<Subject> {
-    let matrix = data(901, &[("i", 9), ("j", 6)], 60);
-    let chain = data(902, &[("a", 3), ("b", 2), ("c", 3), ("d", 2), ("e", 2)], 25);
-    let long = data(903, &(0..13).map(|_| ("c", 2)).collect::<Vec<_>>(), 6);
+    let matrix = random_table(901, &[("i", 9), ("j", 6)], 60);
+    let chain = random_table(902, &[("a", 3), ("b", 2), ("c", 3), ("d", 2), ("e", 2)], 25);
+    let long = random_table(903, &(0..13).map(|_| ("c", 2)).collect::<Vec<_>>(), 6);
     let header: String = (0..13).map(|column| format!("c{column},")).collect();
     let long = header + "count\n" + long.split_once('\n').unwrap().1;
     let missing = "x,y,z,count\n0,2,,2\n,1,1,5\n1,0,0,2\n1,,0,7\n,2,,1\n";
-    let sparse = data(904, &[("doc", 12), ("word", 80)], 90);
-    let tiny = data(905, &(0..6).map(|_| ("c", 3)).collect::<Vec<_>>(), 12);
+    let sparse = random_table(904, &[("doc", 12), ("word", 80)], 90);
+    let tiny = random_table(905, &(0..6).map(|_| ("c", 3)).collect::<Vec<_>>(), 12);
     let tiny = "c0,c1,c2,c3,c4,c5,count\n".to_owned() + tiny.split_once('\n').unwrap().1;
     vec![
         Subject::new("matrix", "k[5] -> i j", &matrix, settings(1.5)),
-        Subject::new("beyond a byte", "k[12] -> i j", &data(911, &[("i", 9), ("j", 6)], 300), settings(30.0)),
+        Subject::new("beyond a byte", "k[12] -> i j", &random_table(911, &[("i", 9), ("j", 6)], 300), settings(30.0)),
         Subject::new("chain", "hmm(3)", &chain, settings(4.0)),
-        Subject::new("tied matrix", "k[3] -> i j; i ~ j", &data(906, &[("i", 5), ("j", 5)], 40), settings(2.0)),
+        Subject::new("tied matrix", "k[3] -> i j; i ~ j", &random_table(906, &[("i", 5), ("j", 5)], 40), settings(2.0)),
         Subject::new("long tied chain", "hmm(2,tied)", &long, settings(6.0)),
         Subject::new("missing values", "k[2] -> x y; x -> y; y -> z", missing, settings(1.7)),
         Subject::new("rare words", "doc -> topic[30] -> word", &sparse, settings(20.0)),
@@ -189,7 +174,7 @@ impl Watched {
 
 /// Takes a few seconds if nobody stops it: runs of some milliseconds each.
 fn long_job(threads: usize) -> (Binding, Smc) {
-    let binding = bound("k[6] -> i j", &csv(&data(908, &[("i", 12), ("j", 9)], 150)));
+    let binding = bound("k[6] -> i j", &csv(&random_table(908, &[("i", 12), ("j", 9)], 150)));
     (binding, Smc { particles: 64, runs: 100, path: path_of((6, 1.0, 0, 0)), threads, ..Default::default() })
 }
 

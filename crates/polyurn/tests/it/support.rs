@@ -307,6 +307,21 @@ pub fn z_score(count: f64, n: f64, p: f64) -> f64 {
     (count - n * p) / (n * p * (1.0 - p)).sqrt()
 }
 
+/// Random counts of `n_tokens` tokens in columns with these sizes: early values are the common ones.
+pub fn random_table(theme: u64, columns: &[(&str, usize)], n_tokens: usize) -> String {
+    let mut rng = Random::new(theme);
+    let mut text: String = columns.iter().map(|(name, _)| format!("{name},")).collect();
+    text += "count\n";
+    for _ in 0..n_tokens {
+        for &(_, size) in columns {
+            let last = rng.between(0, size - 1);
+            text += &format!("{},", rng.between(0, last));
+        }
+        text += "1\n";
+    }
+    text
+}
+
 /// What a run has saved.
 pub type Saved = Rc<RefCell<Option<Vec<u8>>>>;
 

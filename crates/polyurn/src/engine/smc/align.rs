@@ -176,6 +176,7 @@ mod tests {
     use super::*;
     use crate::counts::Counts;
     use crate::engine::Problem;
+    use crate::engine::replicates::Watch;
     use crate::engine::smc::frame::Frame;
     use crate::engine::smc::posterior::Sheet;
     use crate::engine::smc::run::{Hands, Path, Source};
@@ -218,7 +219,7 @@ mod tests {
         let hands = Hands { n_particles: 40, n_threads: 1, isa: Isa::detect() };
         let source = Source { seed: Seed(4), replicate: 0 };
         let mut run = Run::<u16>::new(&counts, &layout, &frame, &path, hands, source);
-        run.go(&|_| Ok(())).unwrap();
+        run.go(&Watch::of(&|_| Ok(()))).unwrap();
         let sheet = Sheet::new(&problem, &layout);
         run.bring_up_to_date();
         let hidden_before: Vec<Vec<Vec<u32>>> = (0..40).map(|particle| run.hidden_values(particle)).collect();

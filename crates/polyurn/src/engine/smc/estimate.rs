@@ -120,7 +120,7 @@ fn error_from_ancestors(runs: &[RunResult], n_particles: usize) -> Option<f64> {
 
 /// Standard error of ln of a mean: the relative standard error of the mean (delta method). It never exceeds one, also when
 /// runs scatter by a thousand nats and one of them is the whole mean; beyond a nat of scatter, the error is at least that
-/// of the mean of the logs.
+/// of the mean of the logs, and by how much the mean of so few runs is too low.
 fn error_of_mean(logs: &[f64], ln_mean: f64) -> f64 {
     let n = logs.len() as f64;
     let variance = logs.iter().map(|ln| ((ln - ln_mean).exp() - 1.0).powi(2)).sum::<f64>() / (n - 1.0);
@@ -128,7 +128,16 @@ fn error_of_mean(logs: &[f64], ln_mean: f64) -> f64 {
     // A run that found nothing has no log; the delta method counts it as zero.
     let finite: Vec<f64> = logs.iter().copied().filter(|ln| ln.is_finite()).collect();
     let spread = spread(&finite);
-    if spread > DISAGREE { delta.max(spread / n.sqrt()) } else { delta }
+    if spread > DISAGREE { delta.max((spread / n.sqrt()).hypot(missing_of_mean(spread, logs.len()))) } else { delta }
+}
+
+/// How far ln of a mean of a few estimates is below that of very many, if their logs are normal with this standard
+/// deviation s. Very many have s^2 / 2 more than the mean of the logs; a few no more than their largest, which is
+/// s (sqrt(2 ln n) - 0.6) above that mean, to a twelfth of s for two to a hundred. Where runs scatter by many nats, some are
+/// stuck far below and few lie far above: no more than s is believed.
+fn missing_of_mean(spread: f64, n: usize) -> f64 {
+    let largest = spread * ((2.0 * (n as f64).ln()).sqrt() - 0.6);
+    (0.5 * spread * spread - largest).clamp(0.0, spread)
 }
 
 /// Standard deviation of ln estimates.
@@ -144,6 +153,7 @@ fn spread(logs: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::math::draw;
 
     #[test]
     fn runs_that_scatter_widely_have_a_wide_error() {
@@ -154,6 +164,25 @@ mod tests {
         // One run is the whole mean: the delta method alone would say one.
         let logs = [-1000.0, -3000.0, -2500.0, -1800.0];
         assert!(error_of_mean(&logs, log_mean_exp(&logs)) > 400.0);
+    }
+
+    #[test]
+    fn the_mean_of_a_few_is_too_low_where_runs_scatter_widely() {
+        // Normal logs of standard deviation s about -s^2/2: very many have mean 1. The median of ln of the mean of a few is
+        // short of 0 by what is foreseen, to half of s, as long as that is less than s.
+        let mut rng = crate::Seed(3).stream(crate::Purpose::Urn, 0, 0, 0);
+        let mut normal = || draw::normal(&mut rng);
+        for (spread, n) in [(2.0, 2), (2.5, 2), (2.0, 4), (3.0, 4), (4.0, 8)] {
+            let one = |normal: &mut dyn FnMut() -> f64| {
+                let logs: Vec<f64> = (0..n).map(|_| spread * normal() - 0.5 * spread * spread).collect();
+                log_mean_exp(&logs)
+            };
+            let mut found: Vec<f64> = (0..2001).map(|_| one(&mut normal)).collect();
+            found.sort_by(f64::total_cmp);
+            let foreseen = missing_of_mean(spread, n);
+            assert!((found[1000] + foreseen).abs() < 0.5 * spread, "{spread} {n}: {} {foreseen}", found[1000]);
+        }
+        assert_eq!((missing_of_mean(1.0, 4), missing_of_mean(20.0, 4)), (0.0, 20.0));
     }
 
     fn run(ln_p_sequence: f64, variance: f64) -> RunResult {

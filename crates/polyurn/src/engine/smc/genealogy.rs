@@ -63,6 +63,11 @@ impl Genealogy {
         self.eves.iter().flatten().copied()
     }
 
+    /// Other first ancestors, before the first resampling.
+    pub fn set_eves(&mut self, eves: &[u32]) {
+        self.eves = eves.chunks(self.width).map(<[u32]>::to_vec).collect();
+    }
+
     /// For some slots, all in one part, their ancestors in an earlier generation that is still known.
     pub fn map_from(&self, generation: u32, slots: Range<usize>) -> &[u32] {
         let part = &self.maps[(generation - self.first) as usize][slots.start / self.width];

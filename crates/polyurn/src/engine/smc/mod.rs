@@ -43,7 +43,7 @@ pub use schedule::{Pace, Scan, Schedule};
 pub use tune::{Crew, Settled, Wish};
 
 use super::mixer::Mixer;
-use super::replicates::{PilotPlace, Stage, Team, Turn, replicates};
+use super::replicates::{PilotPlace, Stage, Team, Turn, Watch, replicates};
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::lines::{Layout, Pseudo};
@@ -178,8 +178,8 @@ impl Prepared<'_, '_> {
         // What is certain need not be repeated.
         let n_runs = if is_certain { 1 } else { smc.runs };
         let fingerprint = self.fingerprint(seed);
-        let done = replicates(n_runs, Stage::Main { name: "smc", fingerprint }, self.team, control, |turn, tick| {
-            with_word!(self.one_run(seed, turn, tick))
+        let done = replicates(n_runs, Stage::Main { name: "smc", fingerprint }, self.team, control, |turn, watch| {
+            with_word!(self.one_run(seed, turn, watch))
         })?;
         let warnings = done.warnings(n_runs);
         let mut estimate = Estimate::combine(done.finished, smc.particles, is_certain);
@@ -194,9 +194,9 @@ impl Prepared<'_, '_> {
             Stage::Pilot { name: "smc, pilots", place },
             self.team,
             control,
-            |turn, tick| {
+            |turn, watch| {
                 let turn = Turn { replicate: first + turn.replicate, ..turn };
-                with_word!(self.one_run(seed, turn, tick))
+                with_word!(self.one_run(seed, turn, watch))
             },
         )?;
         Ok(done.finished)
@@ -212,7 +212,7 @@ impl Prepared<'_, '_> {
         let start = Instant::now();
         let tick = |_| if start.elapsed() < time { Ok(()) } else { Err(Error::Stopped(Stop::Deadline)) };
         // Broken off or not, what was done took that time.
-        let _ = run.go(&tick);
+        let _ = run.go(&Watch::of(&tick));
         let seconds = start.elapsed().as_secs_f64();
         seconds * self.smc.particles as f64 / run.into_result().n_updates.max(1) as f64
     }
@@ -230,8 +230,8 @@ impl Prepared<'_, '_> {
         mix.word(n_draws as u64);
         let n_runs = if self.layout.records.len() == 0 { 1 } else { self.smc.runs };
         let done =
-            replicates(n_runs, Stage::Main { name: "smc", fingerprint: mix.0 }, self.team, control, |turn, tick| {
-                with_word!(self.one_posterior(&sheet, n_draws, seed, turn, tick))
+            replicates(n_runs, Stage::Main { name: "smc", fingerprint: mix.0 }, self.team, control, |turn, watch| {
+                with_word!(self.one_posterior(&sheet, n_draws, seed, turn, watch))
             })?;
         if done.finished.iter().all(|run| run.result.ln_p_sequence == f64::NEG_INFINITY) {
             return Err(Error::Setting(
@@ -252,10 +252,10 @@ impl Prepared<'_, '_> {
         n_draws: usize,
         seed: Seed,
         turn: Turn,
-        tick: &dyn Fn(f64) -> Result<()>,
+        watch: &Watch<'_>,
     ) -> Result<RunPosterior> {
         let mut run = self.new_run::<W>(seed, turn);
-        run.go(tick)?;
+        run.go(watch)?;
         let uniforms = draw_uniforms(n_draws, seed, turn.replicate);
         Ok(run.posterior(self.problem, sheet, turn.replicate as usize, &uniforms))
     }
@@ -275,8 +275,8 @@ impl Prepared<'_, '_> {
         let mut mix = Mixer(self.fingerprint(seed));
         mix.word(range);
         let stage = Stage::Main { name: "smc", fingerprint: mix.0 };
-        let done = replicates(self.smc.runs, stage, self.team, control, |turn, tick| {
-            with_word!(self.one_unknown_run(wants_more(), seed, turn, tick))
+        let done = replicates(self.smc.runs, stage, self.team, control, |turn, watch| {
+            with_word!(self.one_unknown_run(wants_more(), seed, turn, watch))
         })?;
         Ok(UnknownRuns { warnings: done.warnings(self.smc.runs), runs: done.finished })
     }
@@ -286,17 +286,17 @@ impl Prepared<'_, '_> {
         wants_more: impl FnMut(&[f64]) -> bool,
         seed: Seed,
         turn: Turn,
-        tick: &dyn Fn(f64) -> Result<()>,
+        watch: &Watch<'_>,
     ) -> Result<(RunResult, Vec<f64>)> {
         let mut run = self.new_run::<W>(seed, turn);
-        run.go(tick)?;
-        let logs = run.go_on(wants_more, tick)?;
+        run.go(watch)?;
+        let logs = run.go_on(wants_more, &|share| watch.tick(share))?;
         Ok((run.into_result(), logs))
     }
 
-    fn one_run<W: Word>(&self, seed: Seed, turn: Turn, tick: &dyn Fn(f64) -> Result<()>) -> Result<RunResult> {
+    fn one_run<W: Word>(&self, seed: Seed, turn: Turn, watch: &Watch<'_>) -> Result<RunResult> {
         let mut run = self.new_run::<W>(seed, turn);
-        run.go(tick)?;
+        run.go(watch)?;
         Ok(run.into_result())
     }
 

@@ -18,6 +18,7 @@ use crate::Seed;
 use crate::counts::MISSING;
 use crate::engine::Problem;
 use crate::engine::lines::Layout;
+use crate::engine::replicates::Watch;
 use crate::graph::{BindOptions, Model, ModelSource, NodeIndex, TableIndex, bind};
 use crate::io::{Format, read_from};
 use crate::math::log_sum_exp;
@@ -176,7 +177,7 @@ impl<'a> Case<'a> {
         let hands = Hands { n_particles: self.n_particles, n_threads: 1, isa };
         let source = Source { seed: Seed(seed), replicate: 0 };
         let mut run = Run::<W>::new(self.problem.counts, &self.layout, &frame, path, hands, source);
-        run.go(&|_| Ok(())).unwrap();
+        run.go(&Watch::of(&|_| Ok(()))).unwrap();
         run.bring_up_to_date();
         let ln_of = |particle: usize| -> f64 {
             let factors = self.ln_factors(&run.course().order, &run.hidden_values(particle));
@@ -206,7 +207,7 @@ impl<'a> Case<'a> {
         let hands = Hands { n_particles: self.n_particles, n_threads: 1, isa: Isa::detect() };
         let source = Source { seed: Seed(6), replicate: 0 };
         let mut run = Run::<W>::new(self.problem.counts, &self.layout, &frame, path, hands, source);
-        run.go(&|_| Ok(())).unwrap();
+        run.go(&Watch::of(&|_| Ok(()))).unwrap();
         format!("{:?}", run.posterior(self.problem, &Sheet::new(self.problem, &self.layout), 0, &[]))
     }
 

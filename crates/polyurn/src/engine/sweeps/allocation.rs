@@ -11,16 +11,18 @@ use super::layout::{Group, Layout};
 use super::multinomial;
 use super::numbers::Numbers;
 use super::point::{Mode, Point, certain_density, certain_likelihood, check_density};
-use super::restarts::{Climb, Climbed, Climbs, Yardstick};
+use super::restarts::{Ascend, Climb, Climbed, Climbs, Yardstick};
 use super::start::{self, Spread, StartTables};
 use super::tables::dirichlet_means;
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::replicates::Watch;
 use crate::engine::tables::TableMeans;
 use crate::error::{Error, Result};
 use crate::math::ln_factorial;
 use crate::simd::Isa;
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
 /// Records between two looks at the time.
@@ -122,17 +124,21 @@ impl BestAllocation {
         let settings = format!("{name} {:?}", self.given);
         let fingerprint = self.climb.fingerprint(&settings, problem, &layout, &arrangements, given.as_ref(), seed);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
-        let (climbs, state) = climb.climb_from_all(name, fingerprint, control, |restart, tick| {
+        let (climbs, state) = climb.climb_from_all(name, fingerprint, control, |restart, watch| {
+            let tick = |share: f64| watch.tick(share);
             let weights =
                 given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, has_prior, seed, restart));
             let mut ascent = Ascent::new(&layout, &arrangements, self.given, weights, self.climb.isa);
+            let own = watch.saved().and_then(|kept: Kept| ascent.restore(kept)).unwrap_or_default();
             let share = Cell::new(0.0);
             let tick_at = |now: f64| {
                 share.set(now);
                 tick(now)
             };
             let look = || tick(share.get());
-            let (mut trace, end) = climb.climb(yardstick, || ascent.sweep(&look), &tick_at)?;
+            let mut work = Work { ascent, look: &look };
+            let (mut trace, end) = climb.climb(yardstick, &mut work, own, watch, &tick_at)?;
+            let ascent = work.ascent;
             trace.iter_mut().for_each(|objective| *objective += constant);
             let mut state = ascent.counts.to_vec();
             state.extend(ascent.point.iter().flat_map(Point::to_list));
@@ -168,7 +174,53 @@ struct Ascent<'l> {
     search: BestStates,
 }
 
+/// What is kept of it.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    trace: Vec<f64>,
+    logs: Vec<f64>,
+    counts: Vec<f64>,
+    point: Option<Vec<f64>>,
+}
+
+/// A climb, and who is asked between records whether to go on.
+struct Work<'w, 'l> {
+    ascent: Ascent<'l>,
+    look: &'w dyn Fn() -> Result<()>,
+}
+
+impl Ascend for Work<'_, '_> {
+    fn sweep(&mut self) -> Result<f64> {
+        self.ascent.sweep(self.look)
+    }
+
+    fn keep(&self, watch: &Watch<'_>, trace: &[f64]) {
+        let Ascent { logs, counts, point, .. } = &self.ascent;
+        let point = point.as_ref().map(Point::to_list);
+        watch.keep(&Kept { trace: trace.to_vec(), logs: logs.clone(), counts: counts.to_vec(), point });
+    }
+}
+
 impl<'l> Ascent<'l> {
+    /// Goes back to what was kept, and gives the objectives so far; `None` where it is of another make.
+    fn restore(&mut self, kept: Kept) -> Option<Vec<f64>> {
+        let (n_cells, n_rows) = (self.layout.n_cells, self.layout.n_rows);
+        let is_point = |list: &Vec<f64>| list.len() == n_cells + n_rows;
+        let is_whole = kept.logs.len() == n_cells
+            && kept.counts.len() == n_cells
+            && kept.point.is_some() == self.point.is_some()
+            && kept.point.as_ref().is_none_or(is_point);
+        if !is_whole {
+            return None;
+        }
+        self.logs = kept.logs;
+        self.counts.copy_from_slice(&kept.counts);
+        if let (Some(point), Some(list)) = (&mut self.point, &kept.point) {
+            *point = Point::from_list(self.layout, point.mode(), list);
+        }
+        Some(kept.trace)
+    }
+
     fn new(layout: &'l Layout, arrangements: &'l [Arrangement], given: Given, weights: Numbers, isa: Isa) -> Self {
         let point = match given {
             Given::Expectations => None,

@@ -10,16 +10,18 @@ use super::messages::Weights;
 use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
 use super::point::{Mode, Point, certain_density, certain_likelihood, check_density};
-use super::restarts::{Climb, Climbed, Climbs, End, Yardstick};
+use super::restarts::{Ascend, Climb, Climbed, Climbs, End, Yardstick};
 use super::start::{self, Spread, StartTables};
 use crate::Seed;
 use crate::control::Control;
 use crate::counts::Counts;
 use crate::engine::Problem;
+use crate::engine::replicates::Watch;
 use crate::engine::tables::TableMeans;
 use crate::error::{Error, Result};
 use crate::prior::GammaTotal;
 use crate::simd::Isa;
+use serde::{Deserialize, Serialize};
 
 /// Which tables are set after each expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -119,30 +121,45 @@ impl Em {
         };
         let n_seen = problem.counts.total();
         let has_unknown = !problem.counts.unknown.is_empty();
-        // Climbs on for so many sweeps.
-        let go = |way, from: Reached, max_iter: u64, tick: &dyn Fn(f64) -> Result<()>| {
-            let mut ascent = Ascent::new(&layout, way, self.mode, total, n_seen, has_unknown, from, self.climb.isa);
-            // A sweep tells the objective before it: the trace is one behind, and one more look brings it up to date.
-            let part = Climb { max_iter, ..climb.clone() };
-            let (mut trace, end) = part.climb(yardstick, || Ok(ascent.sweep()), tick)?;
-            trace.push(ascent.objective());
-            trace.remove(0);
-            trace.iter_mut().for_each(|objective| *objective += certain);
-            let mut state = ascent.point.to_list();
-            state.extend([ascent.ln_likelihood, ascent.intensity, ascent.n_unknown]);
-            Ok(Climbed { trace, end, state })
-        };
-        let (climbs, state) = climb.climb_from_all("em", fingerprint, control, |restart, tick| {
+        // Climbs on for so many sweeps, after some that were made already.
+        let go =
+            |way, from: Reached, stage: Stage, max_iter: u64, watch: &Watch<'_>, tick: &dyn Fn(f64) -> Result<()>| {
+                let ascent = Ascent::new(&layout, way, self.mode, total, n_seen, has_unknown, from, self.climb.isa);
+                // A sweep tells the objective before it: the trace is one behind, and one more look brings it up to date.
+                let part = Climb { max_iter, ..climb.clone() };
+                let Stage { is_trial, tried, own } = stage;
+                let mut work = Part { ascent, is_trial, tried };
+                let (mut trace, end) = part.climb(yardstick, &mut work, own, watch, tick)?;
+                let mut ascent = work.ascent;
+                trace.push(ascent.objective());
+                trace.remove(0);
+                trace.iter_mut().for_each(|objective| *objective += certain);
+                let mut state = ascent.point.to_list();
+                state.extend([ascent.ln_likelihood, ascent.intensity, ascent.n_unknown]);
+                Ok(Climbed { trace, end, state })
+            };
+        let (climbs, state) = climb.climb_from_all("em", fingerprint, control, |restart, watch| {
+            let tick = &|share: f64| watch.tick(share);
+            let kept = watch.saved().and_then(|kept: Kept| kept.reached(&layout, self.mode));
             if n_trials == 1 {
-                return go(&way, start(restart), climb.max_iter, tick);
+                let (from, stage) = kept.unwrap_or_else(|| (start(restart), Stage::default()));
+                return go(&way, from, stage, climb.max_iter, watch, tick);
             }
             let of_trial = TRIAL_SWEEPS.min(climb.max_iter);
             let n_left = climb.max_iter - of_trial;
             let n_sweeps = (n_trials * of_trial + n_left) as f64;
+            if let Some((from, stage)) = kept {
+                // The trials were over.
+                let tick = |share: f64| tick(1.0 - (1.0 - share) * n_left as f64 / n_sweeps);
+                let tried = stage.tried.clone();
+                let climbed = go(&way, from, stage, n_left, watch, &tick)?;
+                return Ok(Climbed { trace: [tried, climbed.trace].concat(), ..climbed });
+            }
             let mut best: Option<Climbed> = None;
             for trial in 0..n_trials {
                 let tick = |share: f64| tick((trial as f64 + share) * of_trial as f64 / n_sweeps);
-                let tried = go(trial_way, start(restart * n_trials + trial), of_trial, &tick);
+                let stage = Stage { is_trial: true, ..Stage::default() };
+                let tried = go(trial_way, start(restart * n_trials + trial), stage, of_trial, watch, &tick);
                 best = Some(match (best, tried) {
                     (Some(best), Ok(tried)) => best.or_better(tried),
                     // Every state is an answer.
@@ -159,7 +176,8 @@ impl Em {
             }
             let tick = |share: f64| tick(1.0 - (1.0 - share) * n_left as f64 / n_sweeps);
             let from = Reached::from_list(&layout, self.mode, &tried.state);
-            match go(&way, from, n_left, &tick) {
+            let stage = Stage { tried: tried.trace.clone(), ..Stage::default() };
+            match go(&way, from, stage, n_left, watch, &tick) {
                 Err(Error::Stopped(_)) => Ok(tried.stopped()),
                 Err(error) => Err(error),
                 Ok(climbed) => Ok(Climbed { trace: [tried.trace, climbed.trace].concat(), ..climbed }),
@@ -239,6 +257,56 @@ impl Reached {
     fn from_list(layout: &Layout, mode: Mode, state: &[f64]) -> Self {
         let n_unknown = *state.last().expect("the expected tokens in unknown cells stand last");
         Reached { point: Point::from_list(layout, mode, state), n_unknown }
+    }
+}
+
+/// Where a climb begins: with trials, after them, or in the middle.
+#[derive(Debug, Default)]
+struct Stage {
+    /// A trial is made again: it is short.
+    is_trial: bool,
+    /// Objectives of the trial that is climbed on from.
+    tried: Vec<f64>,
+    /// Those since then.
+    own: Vec<f64>,
+}
+
+/// What is kept of a climb.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    tried: Vec<f64>,
+    own: Vec<f64>,
+    point: Vec<f64>,
+    n_unknown: f64,
+}
+
+impl Kept {
+    /// Where it was; `None` if it is of another make.
+    fn reached(self, layout: &Layout, mode: Mode) -> Option<(Reached, Stage)> {
+        let Kept { tried, own, point, n_unknown } = self;
+        let is_whole = point.len() == layout.n_cells + layout.n_rows;
+        let stage = Stage { is_trial: false, tried, own };
+        is_whole.then(|| (Reached { point: Point::from_list(layout, mode, &point), n_unknown }, stage))
+    }
+}
+
+/// A part of a climb.
+struct Part<'l> {
+    ascent: Ascent<'l>,
+    is_trial: bool,
+    tried: Vec<f64>,
+}
+
+impl Ascend for Part<'_> {
+    fn sweep(&mut self) -> Result<f64> {
+        Ok(self.ascent.sweep())
+    }
+
+    fn keep(&self, watch: &Watch<'_>, trace: &[f64]) {
+        if !self.is_trial {
+            let (point, n_unknown) = (self.ascent.point.to_list(), self.ascent.n_unknown);
+            watch.keep(&Kept { tried: self.tried.clone(), own: trace.to_vec(), point, n_unknown });
+        }
     }
 }
 

@@ -137,6 +137,11 @@ impl Point {
         [&self.weights[..], &self.denominators].concat()
     }
 
+    /// What it is the mode of.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
     /// From numbers in a row.
     pub fn from_list(layout: &Layout, mode: Mode, list: &[f64]) -> Self {
         let mut weights = Numbers::zeros(layout.n_cells);

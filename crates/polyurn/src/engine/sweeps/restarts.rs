@@ -8,7 +8,7 @@ use super::numbers::Numbers;
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::mixer::Mixer;
-use crate::engine::replicates::{Replicates, Stage, Team, replicates};
+use crate::engine::replicates::{Replicates, Stage, Team, Watch, replicates};
 use crate::error::{Error, Result, Stop};
 use crate::math::TINY;
 use crate::prior::PseudoCount;
@@ -122,17 +122,31 @@ pub struct Climbs {
     pub warnings: Vec<Warning>,
 }
 
+/// A climb's work.
+pub(super) trait Ascend {
+    /// One sweep; the objective.
+    fn sweep(&mut self) -> Result<f64>;
+    /// Hands over what is needed to go on from here, after sweeps with these objectives.
+    fn keep(&self, watch: &Watch<'_>, trace: &[f64]);
+}
+
 impl Climb {
-    /// Sweeps until the objective stands still. A sweep that is stopped leaves everything as it was.
+    /// Sweeps until the objective stands still, after those of an earlier climb that was stopped. A sweep that is stopped
+    /// leaves everything as it was.
     pub(super) fn climb(
         &self,
         yardstick: Yardstick,
-        mut sweep: impl FnMut() -> Result<f64>,
+        work: &mut impl Ascend,
+        mut trace: Vec<f64>,
+        watch: &Watch<'_>,
         tick: &dyn Fn(f64) -> Result<()>,
     ) -> Result<(Vec<f64>, End)> {
-        let mut trace: Vec<f64> = Vec::new();
         while (trace.len() as u64) < self.max_iter {
-            let objective = match tick(trace.len() as f64 / self.max_iter as f64).and_then(|()| sweep()) {
+            let go_on = tick(trace.len() as f64 / self.max_iter as f64);
+            if (watch.is_asked() || go_on.is_err()) && !trace.is_empty() {
+                work.keep(watch, &trace);
+            }
+            let objective = match go_on.and_then(|()| work.sweep()) {
                 // No number is no answer.
                 Ok(objective) if objective.is_nan() => f64::NEG_INFINITY,
                 Ok(objective) => objective,
@@ -159,14 +173,14 @@ impl Climb {
         name: &'static str,
         fingerprint: u64,
         control: &mut Control<'_>,
-        run: impl Fn(u64, &dyn Fn(f64) -> Result<()>) -> Result<Climbed> + Sync,
+        run: impl Fn(u64, &Watch<'_>) -> Result<Climbed> + Sync,
     ) -> Result<(Climbs, Vec<f64>)> {
         let team = Team { n_threads: self.threads, is_one_by_one: false };
         let stage = Stage::Main { name, fingerprint };
         // Climbs that were stopped are part of an answer, and of no checkpoint.
         let stopped: Mutex<Vec<(u64, Climbed)>> = Mutex::new(Vec::new());
-        let found = replicates(self.restarts, stage, team, control, |turn, tick| {
-            let climbed = run(turn.replicate, tick)?;
+        let found = replicates(self.restarts, stage, team, control, |turn, watch| {
+            let climbed = run(turn.replicate, watch)?;
             if climbed.end != End::Stopped {
                 return Ok(climbed);
             }

@@ -12,18 +12,20 @@ use super::numbers::Numbers;
 use super::pass::{Tally, Wanted, Work, expect};
 use super::point::{Mode, certain_likelihood};
 use super::prior_sizes::{Factors, Found, Free, PriorSizes};
-use super::restarts::{Climb, Climbed, Climbs, End, Yardstick};
+use super::restarts::{Ascend, Climb, Climbed, Climbs, End, Yardstick};
 use super::start::{self, Spread, StartTables};
 use super::tables::dirichlet_means;
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::replicates::Watch;
 use crate::engine::tables::TableMeans;
 use crate::error::{Error, Result};
 use crate::evidence::ln_factorials;
 use crate::math::{Double, special};
 use crate::prior::{GammaTotal, Prior};
 use crate::simd::Isa;
+use serde::{Deserialize, Serialize};
 
 /// Free sizes of the prior are held until a sweep changes the bound by no more than this share of it: starts are nearly even,
 /// and as long as all rows are alike, the best size of their prior is infinite.
@@ -171,6 +173,78 @@ impl<'l> Ascent<'l> {
     }
 }
 
+/// A part of a climb: with sizes of the prior held, or not.
+struct Part<'l> {
+    ascent: Ascent<'l>,
+    is_held: bool,
+    /// The bound after the last sweep.
+    bound: Double,
+    /// Objectives of the part before.
+    before: Vec<f64>,
+}
+
+/// What is kept of it.
+#[derive(Serialize, Deserialize)]
+struct KeptPart {
+    is_held: bool,
+    bound: (f64, f64),
+    before: Vec<f64>,
+    own: Vec<f64>,
+    n_unknown: f64,
+    counts: Vec<f64>,
+    weights: Vec<f64>,
+    logs: Option<Vec<f64>>,
+    factors: Vec<f64>,
+    factors_of_bound: Vec<f64>,
+}
+
+impl Ascend for Part<'_> {
+    fn sweep(&mut self) -> Result<f64> {
+        let (bound, to_total) = self.ascent.sweep(self.is_held);
+        self.bound = bound;
+        Ok(bound.value() + to_total)
+    }
+
+    fn keep(&self, watch: &Watch<'_>, trace: &[f64]) {
+        let ascent = &self.ascent;
+        watch.keep(&KeptPart {
+            is_held: self.is_held,
+            bound: self.bound.parts(),
+            before: self.before.clone(),
+            own: trace.to_vec(),
+            n_unknown: ascent.n_unknown,
+            counts: ascent.counts.to_vec(),
+            weights: ascent.weights.to_vec(),
+            logs: ascent.logs.clone(),
+            factors: ascent.factors.clone(),
+            factors_of_bound: ascent.factors_of_bound.clone(),
+        });
+    }
+}
+
+impl Part<'_> {
+    /// Goes back to what was kept, and gives the objectives of this part so far; `None` where it is of another make.
+    fn restore(&mut self, kept: KeptPart) -> Option<Vec<f64>> {
+        let ascent = &mut self.ascent;
+        let n_cells = ascent.layout.n_cells;
+        let is_whole = kept.counts.len() == n_cells
+            && kept.weights.len() == n_cells
+            && kept.logs.as_ref().is_none_or(|logs| logs.len() == n_cells)
+            && kept.factors.len() == ascent.factors.len()
+            && kept.factors_of_bound.len() == ascent.factors.len();
+        if !is_whole {
+            return None;
+        }
+        ascent.counts.copy_from_slice(&kept.counts);
+        ascent.weights.copy_from_slice(&kept.weights);
+        (ascent.logs, ascent.n_unknown) = (kept.logs, kept.n_unknown);
+        (ascent.factors, ascent.factors_of_bound) = (kept.factors, kept.factors_of_bound);
+        self.bound = Double::from(kept.bound.0) + Double::from(kept.bound.1);
+        (self.is_held, self.before) = (kept.is_held, kept.before);
+        Some(kept.own)
+    }
+}
+
 /// The engine.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Vb {
@@ -253,46 +327,45 @@ impl Vb {
         };
         let yardstick = Yardstick::new(problem, 0.0);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
-        let (mut climbs, mut counts) = climb.climb_from_all("vb", fingerprint, control, |restart, tick| {
-            let mut ascent = ascent(restart);
-            let mut bound = Double::from(f64::NEG_INFINITY);
-            let mut trace: Vec<f64> = Vec::new();
-            let mut end = End::UsedUp;
+        let (mut climbs, mut counts) = climb.climb_from_all("vb", fingerprint, control, |restart, watch| {
             // Sizes of the prior are held at first; later a climb is over when they stand still too.
-            let mut is_held = !self.free.is_nothing();
-            while (trace.len() as u64) < climb.max_iter {
-                let n_left = climb.max_iter - trace.len() as u64;
-                let part = if is_held {
+            let mut work = Part {
+                ascent: ascent(restart),
+                is_held: !self.free.is_nothing(),
+                bound: Double::from(f64::NEG_INFINITY),
+                before: Vec::new(),
+            };
+            let mut own = watch.saved().and_then(|kept: KeptPart| work.restore(kept)).unwrap_or_default();
+            let mut end = End::UsedUp;
+            while ((work.before.len() + own.len()) as u64) < climb.max_iter {
+                let n_left = climb.max_iter - work.before.len() as u64;
+                let part = if work.is_held {
                     Climb { max_iter: n_left.div_ceil(2), tol: climb.tol.max(SETTLED), ..climb.clone() }
                 } else {
                     Climb { max_iter: n_left, ..climb.clone() }
                 };
-                let sweep = || {
-                    let to_total;
-                    (bound, to_total) = ascent.sweep(is_held);
-                    Ok(bound.value() + to_total)
-                };
-                let n_done = trace.len() as f64;
-                let tick_part = |share: f64| tick((n_done + share * part.max_iter as f64) / climb.max_iter as f64);
-                let own;
-                (own, end) = match part.climb(yardstick, sweep, &tick_part) {
+                let n_done = work.before.len() as f64;
+                let tick_part =
+                    |share: f64| watch.tick((n_done + share * part.max_iter as f64) / climb.max_iter as f64);
+                (own, end) = match part.climb(yardstick, &mut work, std::mem::take(&mut own), watch, &tick_part) {
                     // Every state is an answer.
-                    Err(Error::Stopped(_)) if !trace.is_empty() => (Vec::new(), End::Stopped),
+                    Err(Error::Stopped(_)) if !work.before.is_empty() => (Vec::new(), End::Stopped),
                     other => other?,
                 };
-                trace.extend(own);
-                let is_impossible = trace.last() == Some(&f64::NEG_INFINITY);
+                work.before.append(&mut own);
+                let is_impossible = work.before.last() == Some(&f64::NEG_INFINITY);
                 if is_impossible {
-                    bound = Double::from(f64::NEG_INFINITY);
+                    work.bound = Double::from(f64::NEG_INFINITY);
                 }
-                let is_over = end == End::Stopped || is_impossible || (!is_held && ascent.sizes_stand_still());
-                if is_over {
+                let stands_still = !work.is_held && work.ascent.sizes_stand_still();
+                if end == End::Stopped || is_impossible || stands_still {
                     break;
                 }
                 // Sizes still move.
                 end = End::UsedUp;
-                is_held = false;
+                work.is_held = false;
             }
+            let Part { ascent, bound, before: trace, .. } = work;
             let mut state = ascent.counts.into_list();
             state.extend(ascent.factors_of_bound);
             let (high, low) = bound.parts();

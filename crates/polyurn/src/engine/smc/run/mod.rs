@@ -1,6 +1,7 @@
 //! One run: all tokens through the urn of every particle, then, if the run started with larger pseudo-counts, cooling.
 
 mod moves;
+mod snapshot;
 mod weights;
 
 use super::course::{Course, list_tokens};
@@ -15,10 +16,12 @@ use super::word::Word;
 use crate::counts::Counts;
 use crate::engine::lines::Kernel;
 use crate::engine::lines::Layout;
+use crate::engine::replicates::Watch;
 use crate::error::Result;
 use crate::simd::Isa;
 use crate::{Purpose, Seed};
 use serde::{Deserialize, Serialize};
+use snapshot::{Place, Snapshot};
 
 /// What a run does, all decided before it starts: nothing here may depend on the run's own particles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -187,15 +190,17 @@ impl<'r, W: Word> Run<'r, W> {
         Run { course, path, lanes, log: 0.0, weight_total, result, n_measured: 0, weights, ancestors }
     }
 
-    /// Goes through all tokens. `tick` is asked now and then, with the share that is done, whether to go on.
+    /// Goes through all tokens, from where an earlier run was stopped if its state was kept.
     ///
     /// # Errors
-    /// When `tick` says to stop.
-    pub fn go(&mut self, tick: &dyn Fn(f64) -> Result<()>) -> Result<()> {
-        if self.lanes.is_parallel { awake(|| self.go_through(tick)) } else { self.go_through(tick) }
+    /// When the watch says to stop.
+    pub fn go(&mut self, watch: &Watch<'_>) -> Result<()> {
+        let from = watch.saved().and_then(|saved: Snapshot| self.restore(saved)).unwrap_or_default();
+        if self.lanes.is_parallel { awake(|| self.go_through(from, watch)) } else { self.go_through(from, watch) }
     }
 
-    fn go_through(&mut self, tick: &dyn Fn(f64) -> Result<()>) -> Result<()> {
+    fn go_through(&mut self, from: Place, watch: &Watch<'_>) -> Result<()> {
+        let tick = |share: f64| watch.tick(share);
         let n_tokens = self.course.order.len();
         let is_cooled = self.path.start_scale != 1.0;
         let n_steps = if is_cooled { self.path.n_cooling.max(1) } else { 0 };
@@ -210,12 +215,22 @@ impl<'r, W: Word> Run<'r, W> {
         }
         for position in 0..n_tokens {
             let go_on = || tick(position as f64 * work_of_token / work);
-            go_on()?;
+            let is_done = position < from.n_placed;
+            if !is_done {
+                self.look(watch, Place { n_placed: position, n_cooled: 0 }, go_on())?;
+            }
             // Moves after the last token change nothing any more, unless somebody looks at the particles.
             let is_last = position + 1 == n_tokens && !is_cooled;
             let has_moves = position > 0 && (!is_last || self.course.frame.wants_states);
             let mut n_moves = if has_moves { pace.n_moves(position, n_tokens, self.path.rejuvenation) } else { 0 };
             scanner.start();
+            if is_done {
+                // What was drawn then is passed over.
+                for _ in 0..n_moves {
+                    scanner.next(position);
+                }
+                continue;
+            }
             let mut next_moves = |positions: &mut Vec<u32>| {
                 positions.clear();
                 positions.extend((0..n_moves.min(TOKENS_AT_ONCE)).map(|_| scanner.next(position)));
@@ -237,9 +252,9 @@ impl<'r, W: Word> Run<'r, W> {
                 self.reallocate(position + 1, &go_on)?;
             }
         }
-        for step in 1..=n_steps {
+        for step in 1 + from.n_cooled..=n_steps {
             let go_on = || tick((work_of_token + f64::from(step - 1)) * n_tokens as f64 / work);
-            go_on()?;
+            self.look(watch, Place { n_placed: n_tokens, n_cooled: step - 1 }, go_on())?;
             // Equal ratios; the last step ends at one exactly.
             let to = self.path.start_scale.powf(1.0 - f64::from(step) / f64::from(n_steps));
             self.cool(if step == n_steps { 1.0 } else { to }, step == n_steps);
