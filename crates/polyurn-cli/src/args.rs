@@ -46,7 +46,7 @@ pub enum Command {
     Check(CheckArgs),
     /// Describe a model (nodes, tables, cliques, treewidth, cost) or a fit file.
     Info(InfoArgs),
-    /// Compare models of small built-in tables.
+    /// Compare models of small built-in tables (with seed 1 unless given).
     Demo(DemoArgs),
     /// Show the result of select, compare or fit as a page with plots.
     Report(ReportArgs),
@@ -456,7 +456,7 @@ pub struct FitArgs {
     #[command(flatten)]
     pub stream: StreamArgs,
     /// With smc and -o: keep so many draws from the posterior, too, for `predict --draw N` [default: 0].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), requires = "output")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000), requires = "output")]
     pub draws: Option<u32>,
     /// With smc: also list the posterior of the hidden values of every record, and those of the best allocation.
     #[arg(long)]
@@ -486,7 +486,7 @@ pub struct PredictArgs {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', value_parser = parse_name)]
     pub keep: Vec<String>,
     /// All probabilities of hidden values, not only the largest.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "draw")]
     pub probabilities: bool,
     /// Fill in missing values: the most likely one and its probability.
     #[arg(long)]
@@ -637,7 +637,9 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 pub struct InfoArgs {
     /// Fit file to describe, from `polyurn fit -o FIT`.
-    #[arg(value_name = "FIT", conflicts_with_all = ["model", "data", "seen", "dot"])]
+    #[arg(value_name = "FIT", conflicts_with_all = [
+        "model", "data", "seen", "dot", "format", "columns", "a", "shape", "b", "tied_prior", "pseudo_count", "prior",
+    ])]
     pub fit: Option<PathBuf>,
     /// Model to describe, as for `score`.
     #[arg(long, value_name = "TEXT|FILE", allow_hyphen_values = true, required_unless_present = "fit")]

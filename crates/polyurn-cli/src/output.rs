@@ -126,10 +126,11 @@ impl Output {
         self.seed = seed;
     }
 
-    /// Says which seed was drawn, where it matters and the result does not.
-    pub fn note_drawn_seed(&self) {
+    /// Says which seed was drawn, where it matters and the result does not. What the clock has cut short is not repeated by it.
+    pub fn note_drawn_seed(&self, is_timed: bool) {
         if self.is_seed_drawn && !self.json {
-            self.note(&format!("seed drawn: --seed {} repeats this", self.seed.0));
+            let repeats = if is_timed || crate::signals::is_stopped() { "" } else { " repeats this" };
+            self.note(&format!("seed drawn: --seed {}{repeats}", self.seed.0));
         }
     }
 

@@ -73,9 +73,7 @@ impl CheckpointArgs {
         match result {
             Ok(()) if crate::signals::is_stopped() => {
                 if !args.quiet {
-                    say(
-                        "stopped on request: the answer is from what was finished; with --checkpoint FILE a run can go on later",
-                    );
+                    say(&format!("stopped on request: the answer is from what was finished{}", how_to_resume()));
                 }
                 Ok(())
             }
@@ -88,15 +86,16 @@ impl CheckpointArgs {
                     Some(_) => {
                         "stopped on request before anything was finished; repeat the command to start anew".into()
                     }
-                    None => {
-                        "stopped on request before anything was finished; with --checkpoint FILE a run can go on later"
-                            .into()
-                    }
+                    None => format!("stopped on request before anything was finished{}", how_to_resume()),
                 }))
             }
             other => other,
         }
     }
+}
+
+fn how_to_resume() -> &'static str {
+    if crate::signals::might_resume() { "; with --checkpoint FILE a run can go on later" } else { "" }
 }
 
 /// The control of reading, and of other work without limits: signals and progress bar.
@@ -176,7 +175,7 @@ pub fn control(
     checkpoint: Option<&CheckpointArgs>,
 ) -> std::result::Result<Control<'static>, Failure> {
     if checkpoint.is_some_and(|args| args.checkpoint.is_none()) {
-        crate::signals::answer_when_stopped();
+        crate::signals::answer_when_stopped(true);
     }
     let checkpoint = match checkpoint.and_then(|args| args.checkpoint.as_ref().map(|path| (path, args))) {
         None => None,

@@ -11,6 +11,7 @@ use std::time::Duration;
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
 static CANCEL: OnceLock<Cancel> = OnceLock::new();
 static ANSWERS: AtomicBool = AtomicBool::new(false);
+static MIGHT_RESUME: AtomicBool = AtomicBool::new(false);
 
 /// How long a run may take to stop by itself. Results are written by renaming, so ending the program loses nothing but
 /// the work.
@@ -21,9 +22,16 @@ pub fn cancel() -> Cancel {
     CANCEL.get_or_init(Cancel::default).clone()
 }
 
-/// From now on a signal makes the run answer with what is finished: it has no checkpoint to keep that.
-pub fn answer_when_stopped() {
+/// From now on a signal makes the run answer with what is finished: it has no checkpoint to keep that. `might_resume` says
+/// whether it could have had one.
+pub fn answer_when_stopped(might_resume: bool) {
     ANSWERS.store(true, Ordering::SeqCst);
+    MIGHT_RESUME.store(might_resume, Ordering::SeqCst);
+}
+
+/// Whether a run with a checkpoint could go on later.
+pub fn might_resume() -> bool {
+    MIGHT_RESUME.load(Ordering::SeqCst)
 }
 
 /// Whether a signal came.

@@ -168,6 +168,9 @@ pub enum Warning {
     },
 }
 
+/// Names of a list that are shown.
+const LISTED: usize = 8;
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -232,7 +235,7 @@ impl fmt::Display for Warning {
             Warning::TimeUp { finished, asked } => {
                 write!(
                     f,
-                    "time was up after {finished} of {asked} runs; the answer is from what was done until then"
+                    "only {finished} of {asked} runs were finished in time; the answer is from what was done until then"
                 )
             }
             Warning::FewMoves { moves } => write!(
@@ -243,18 +246,18 @@ impl fmt::Display for Warning {
             ),
             Warning::ValuesLeftOut { values, asked } => write!(
                 f,
-                "time was up before {} of {asked} values of a had an answer; left out: {}",
+                "{} of {asked} values of a had no answer in time; left out: {}",
                 values.len(),
-                values.join(", ")
+                some(values)
             ),
             Warning::BelowBound { bound } => {
                 write!(f, "the estimate is below the lower bound {bound}, so it is too low; give more --particles or --runs")
             }
             Warning::ModelsLeftOut { models, asked } => write!(
                 f,
-                "time was up before {} of {asked} models had an answer; left out: {}",
+                "{} of {asked} models had no answer in time; left out: {}",
                 models.len(),
-                models.join(", ")
+                some(models)
             ),
             Warning::NotConverged { sweeps } => {
                 write!(f, "still moving after {sweeps} sweeps; raise --max-iter, or --tol to be content with less")
@@ -277,7 +280,7 @@ impl fmt::Display for Warning {
                 "starts end up to {spread} nats apart, {n_best} of {starts} at the best; raise --restarts to search longer"
             ),
             Warning::StreamCut { tokens, asked } => {
-                write!(f, "time was up after {tokens} of {asked} tokens; the tables are from those")
+                write!(f, "only {tokens} of {asked} tokens were read in time; the tables are from those")
             }
             Warning::OtherTotal { declared, tokens } => write!(
                 f,
@@ -295,6 +298,14 @@ impl fmt::Display for Warning {
             ),
             Warning::Odd { message } => f.write_str(message),
         }
+    }
+}
+
+/// The first of a list.
+fn some(names: &[String]) -> String {
+    match names.len() {
+        0..=LISTED => names.join(", "),
+        n => format!("{} and {} more", names[..LISTED].join(", "), n - LISTED),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::args::DemoArgs;
 use crate::output::{Failure, Output};
+use crate::progress::watched;
 use crate::text::{columns, show_count, show_short};
 use polyurn::control::Control;
 use polyurn::counts::Dataset;
@@ -104,7 +105,10 @@ const PARTICLES: usize = 2048;
 
 /// Compares the models of every table.
 pub fn run(args: &DemoArgs) -> std::result::Result<(), Failure> {
-    let output = Output::open(&args.output, &[])?;
+    let mut output = Output::open(&args.output, &[])?;
+    if args.output.seed.is_none() {
+        output.take_seed(Seed(1));
+    }
     if !(args.a > 0.0 && args.a.is_finite()) {
         return Err(Failure::Usage(format!("--a {}: it must be a positive number", args.a)));
     }
@@ -114,13 +118,15 @@ pub fn run(args: &DemoArgs) -> std::result::Result<(), Failure> {
         show_short(args.a)
     );
     let mut tables: Vec<Value> = Vec::new();
-    for table in TABLES {
+    let mut control = watched(&output);
+    for (ix, table) in TABLES.iter().enumerate() {
+        control.tick("demo", ix as f64 / TABLES.len() as f64)?;
         let comparison = Comparison::new(table, args.a, output.seed(), output.n_threads)?;
         text += &comparison.text();
         tables.push(comparison.json());
     }
+    drop(control);
     text += "\nTry your own: polyurn score --model \"class[2] -> a b c\" --data yours.csv\n";
-    output.note_drawn_seed();
     output.result(
         || json!({ "a": args.a, "tables": tables, "seed": output.seed(), "version": polyurn::VERSION }),
         || text,

@@ -77,7 +77,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     }
     output.warn(&warnings);
     if args.method != FitMethod::Exact {
-        output.note_drawn_seed();
+        output.note_drawn_seed(args.limits.time_limit.is_some());
     }
     let fit = Fit {
         problem: &problem,

@@ -94,7 +94,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let tables = learner.tables().into_iter().map(|table| table.reordered(&model, &places)).collect();
     let bound = learner.bound(&last)?;
     output.warn(&warnings);
-    output.note_drawn_seed();
+    output.note_drawn_seed(args.limits.time_limit.is_some());
     args.checkpoint.remove_unless_needed(&warnings);
     // What was in the stream is gone; its labels are what is left to show.
     let labels: Vec<Labels> = ordered.iter().map(|(labels, _)| labels.clone()).collect();

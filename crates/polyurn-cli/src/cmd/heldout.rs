@@ -42,7 +42,7 @@ pub fn run(args: &ScoreArgs, heldout: &Path) -> Result<(), Failure> {
     scoring.read()?;
     warnings.append(&mut scoring.warnings);
     output.warn(&warnings);
-    output.note_drawn_seed();
+    output.note_drawn_seed(args.limits.time_limit.is_some());
     let seconds = start.elapsed().as_secs_f64();
     output.result(|| scoring.json(&fit, &output, &warnings, seconds), || scoring.text(&fit))
 }
@@ -110,7 +110,7 @@ fn fit(args: &ScoreArgs, output: &Output) -> Result<(FitFile, Vec<Warning>), Fai
     Ok((file, warnings))
 }
 
-/// Sums over units: documents where there are some, else records.
+/// Sums over units: documents where there are some, else tokens.
 #[derive(Debug, Default)]
 struct Sums {
     n_units: f64,
@@ -122,6 +122,7 @@ struct Sums {
 }
 
 impl Sums {
+    /// A unit: its tokens, and ln probability of all of them.
     fn add(&mut self, tokens: f64, ln: f64) {
         self.n_units += 1.0;
         self.tokens += tokens;
@@ -129,6 +130,16 @@ impl Sums {
         self.tokens_squared += tokens * tokens;
         self.ln_squared += ln * ln;
         self.product += tokens * ln;
+    }
+
+    /// So many units of one token, all with this ln probability: a row with a count is as many rows.
+    fn add_each(&mut self, n: f64, ln: f64) {
+        self.n_units += n;
+        self.tokens += n;
+        self.ln += n * ln;
+        self.tokens_squared += n;
+        self.ln_squared += n * ln * ln;
+        self.product += n * ln;
     }
 
     /// ln probability of a token, on average.
@@ -229,7 +240,7 @@ impl<'a> Scoring<'a> {
                 ln_joint += n * ln;
                 match given.first().filter(is_shown) {
                     // Of those without a document nobody knows which belong together.
-                    None => sums.add(n, n * ln_given),
+                    None => sums.add_each(n, ln_given),
                     Some(root) => {
                         let at = predictor.open_roots().iter().position(|open| open == root);
                         let label = at.and_then(|at| label_of(block, row, at)).unwrap_or(u32::MAX);

@@ -49,7 +49,7 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
             args.checkpoint.remove_unless_needed(&score.warnings);
             output.warn(&score.warnings);
             if !score.is_exact() {
-                output.note_drawn_seed();
+                output.note_drawn_seed(args.limits.time_limit.is_some());
             }
             let shown = Shown { score: &score, model: &binding.model };
             output.result(|| shown.json(&output), || shown.text(&args.model.model, &args.data.data))
@@ -136,7 +136,7 @@ impl Job<'_> {
         let n_threads = output.n_threads.clamp(1, points.len());
         let n_started = AtomicUsize::new(0);
         let bar = SharedBar::new(output, points.len());
-        crate::signals::answer_when_stopped();
+        crate::signals::answer_when_stopped(false);
         let found = parallel::map(points, n_threads, |point| {
             // The time left, over the points to come on this thread: a quick one leaves its time to the others.
             let ix = n_started.fetch_add(1, Ordering::Relaxed);
@@ -156,7 +156,7 @@ impl Job<'_> {
         let curve = Curve::new(&self.binding.model, points, found)?;
         output.warn_lines(&curve.warning_lines());
         if !curve.is_exact() {
-            output.note_drawn_seed();
+            output.note_drawn_seed(self.args.limits.time_limit.is_some());
         }
         output.result(|| curve.json(output), || curve.text())
     }

@@ -15,11 +15,12 @@ use polyurn::select::{Candidate, Contest, Entry, Field, Logbook, Ranking, Scored
 use std::path::Path;
 use std::time::Instant;
 
-/// Multiples of `a` at which models are ranked too, unless asked otherwise: all of them up to so many tokens, counted once for
-/// each model without an exact score; the last two up to more; beyond, none.
-const FACTORS: [f64; 4] = [0.5, 2.0, 0.25, 4.0];
+/// Multiples of `a` at which models are ranked too, unless asked otherwise.
+const FACTORS: [f64; 4] = [0.25, 0.5, 2.0, 4.0];
+/// Tokens, counted once for each model without an exact score, up to which that is done without being asked.
 const CHEAP_TOKENS: u64 = 20_000;
-const DEAR_TOKENS: u64 = 40_000;
+/// Work at another value of `a`, as a share of that at the models' own.
+const WORK_ELSEWHERE: f64 = 0.25;
 /// Rounds of more work for models that cannot be told apart.
 const ROUNDS: u32 = 2;
 /// The same for other values of `a`, where the aim is to see what moves.
@@ -78,23 +79,28 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     let (sizes, elsewhere) = match a_values {
         Some(values) => (job.at_all(&values, &mut control)?, Elsewhere::default()),
         None => {
-            let here = AtSize { size: Size::Own, found: job.at(None, ROUNDS, &mut control)? };
+            let n_factors = args.sensitivity.as_ref().map_or(FACTORS.len(), |factors| factors.0.len());
+            let share = share_here(n_factors);
+            let found = control.within((0.0, share), |control| job.at(None, ROUNDS, control))?;
+            let here = AtSize { size: Size::Own, found };
             let elsewhere = job.elsewhere(&here, &weights, &mut control)?;
             (vec![here], elsewhere)
         }
     };
     drop(control);
+    let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let shown = Shown::new(command, &field, &weights, sizes, elsewhere, args, start.elapsed().as_secs_f64())?;
     output.warn_lines(&shown.warning_lines());
     if !shown.is_exact() {
-        output.note_drawn_seed();
+        output.note_drawn_seed(args.limits.time_limit.is_some());
     }
     if args.csv {
         output.write(|out| out.write_all(shown.csv().as_bytes()))?;
     } else {
         output.result(|| shown.json(&output), || shown.text())?;
     }
-    if !shown.is_cut() {
+    // What more time would go on from is kept.
+    if !shown.is_cut() && !is_late {
         args.checkpoint.remove();
     }
     Ok(())
@@ -141,7 +147,10 @@ impl Job<'_> {
             });
             let contest = Contest { deadline: share, ..self.contest.clone() };
             let job = Job { contest, ..*self };
-            let found = job.at(Some(vec![a; self.field.candidates().len()]), ROUNDS, control)?;
+            let n = values.len() as f64;
+            let span = (ix as f64 / n, (ix + 1) as f64 / n);
+            let everywhere = vec![a; self.field.candidates().len()];
+            let found = control.within(span, |control| job.at(Some(everywhere), ROUNDS, control))?;
             all.push(AtSize { size: Size::Value(a), found });
         }
         Ok(all)
@@ -157,7 +166,12 @@ impl Job<'_> {
                     "--sensitivity: the prior has a size of its own, so `a` does not move the tables; leave it out";
                 return Err(Failure::Usage(message.into()));
             }
+            Some(factors) if self.args.method == ScoreMethod::Vb && !factors.0.is_empty() => {
+                let message = "--sensitivity: bounds give no probabilities that could move with `a`; leave it out";
+                return Err(Failure::Usage(message.into()));
+            }
             Some(factors) => factors.0.clone(),
+            None if self.args.method == ScoreMethod::Vb => return Ok(Elsewhere::default()),
             None if !follows => {
                 return nothing(
                     "Other sizes of the prior were not tried: it has a size of its own, which `a` does not move.",
@@ -165,7 +179,6 @@ impl Job<'_> {
             }
             None => match self.n_dear_tokens(here) {
                 n if n <= CHEAP_TOKENS => FACTORS.to_vec(),
-                n if n <= DEAR_TOKENS => FACTORS[2..].to_vec(),
                 _ => {
                     return nothing(
                         "Other sizes of the prior were not tried, since that would take long: give --sensitivity 0.25,4.",
@@ -181,12 +194,16 @@ impl Job<'_> {
         let is_one = own.iter().all(|&a| a == best);
         let mut all = Elsewhere::default();
         let mut no_time = Vec::new();
-        for factor in factors {
+        let start = share_here(factors.len());
+        let step = (1.0 - start) / factors.len().max(1) as f64;
+        for (ix, factor) in factors.into_iter().enumerate() {
             let size = if is_one { Size::Value(best * factor) } else { Size::Times(factor) };
             let found = if self.is_time_up() {
                 Vec::new()
             } else {
-                self.at(Some(own.iter().map(|a| a * factor).collect()), ROUNDS_ELSEWHERE, control)?
+                let a = own.iter().map(|a| a * factor).collect();
+                let span = (start + step * ix as f64, start + step * (ix + 1) as f64);
+                control.within(span, |control| self.at(Some(a), ROUNDS_ELSEWHERE, control))?
             };
             // Without time for all of them there is nothing to compare.
             if found.len() == own.len() && found.iter().all(Option::is_some) {
@@ -213,6 +230,11 @@ impl Job<'_> {
         let dear = here.found.iter().flatten().map(|found| &found.score).filter(|score| !score.is_exact());
         dear.map(|score| score.tokens).fold(0u64, u64::saturating_add)
     }
+}
+
+/// Share of the work that is done at the models' own `a`.
+fn share_here(n_elsewhere: usize) -> f64 {
+    1.0 / (1.0 + WORK_ELSEWHERE * n_elsewhere as f64)
 }
 
 /// Models without an answer.

@@ -157,6 +157,11 @@ impl<'a> Shown<'a> {
         if self.has_several_a { format!("{name} at a = {}", show_short(self.scored(ranked).score.a)) } else { name }
     }
 
+    /// Whether nothing but lower bounds is known.
+    pub fn has_bounds_alone(&self) -> bool {
+        self.ranking.ranked.iter().all(|ranked| self.scored(ranked).score.bound() == "lower")
+    }
+
     /// Whether nothing was drawn.
     pub fn is_exact(&self) -> bool {
         self.found.iter().flatten().all(|found| found.score.is_exact() && found.bound.is_none())
@@ -173,9 +178,10 @@ impl<'a> Shown<'a> {
     pub fn warning_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.warnings.iter().map(ToString::to_string).collect();
         for (place, ranked) in self.ranking.ranked.iter().enumerate() {
-            let is_level = self.ranking.verdict.level.contains(&place);
+            // The best, those not told from it, and the next in line, whose distance is the lead.
+            let is_near = self.ranking.verdict.level.contains(&place) || place == 1;
             let matters = |warning: &&Warning| {
-                !is_about_data(warning) && (is_level || matches!(warning, Warning::BelowBound { .. }))
+                !is_about_data(warning) && (is_near || matches!(warning, Warning::BelowBound { .. }))
             };
             let own = self.scored(ranked).score.warnings.iter().filter(matters);
             lines.extend(own.map(|warning| format!("{}: {warning}", self.full_name(ranked))));
@@ -230,13 +236,16 @@ impl<'a> Shown<'a> {
         object["sizes"] = sizes_json(candidate);
         object["elbo"] = scored.bound.map_or(Value::Null, number);
         object["prior_probability"] = json!(ranked.prior);
-        object["posterior_probability"] = json!(ranked.posterior.0);
-        object["posterior_probability_error"] = number(ranked.posterior.1);
-        object["log_bayes_factor"] = number(ranked.log_bayes_factor.0);
-        object["log_bayes_factor_error"] = number(ranked.log_bayes_factor.1);
+        // Bounds are no evidence: they give neither probabilities nor Bayes factors.
+        let of_evidence = |value: f64| if self.has_bounds_alone() { Value::Null } else { number(value) };
+        object["posterior_probability"] = of_evidence(ranked.posterior.0);
+        object["posterior_probability_error"] = of_evidence(ranked.posterior.1);
+        object["log_bayes_factor"] = of_evidence(ranked.log_bayes_factor.0);
+        object["log_bayes_factor_error"] = of_evidence(ranked.log_bayes_factor.1);
         object["is_lower_bound"] = json!(ranked.is_bound);
         object["seconds"] = json!(scored.seconds);
         object["rounds"] = json!(scored.n_rounds);
+        object["quick"] = json!(scored.is_quick);
         object["nodes"] = nodes_json(&scored.model, &scored.is_seen);
         object
     }
@@ -308,6 +317,7 @@ impl<'a> Shown<'a> {
                 "posterior_probability",
                 "posterior_probability_error",
                 "is_lower_bound",
+                "quick",
                 "method",
                 "why",
                 "seconds",
@@ -324,18 +334,20 @@ impl<'a> Shown<'a> {
                 value => value.to_string(),
             };
             let optional = |value: Option<f64>| value.map_or(String::new(), plain);
+            let of_evidence = |value: f64| if self.has_bounds_alone() { String::new() } else { plain(value) };
             let mut row = self.keys(ranked);
             row.extend([
                 scored.score.log_marginal.to_string(),
                 optional(scored.score.std_error),
                 scored.score.bound().to_owned(),
                 optional(scored.bound),
-                plain(ranked.log_bayes_factor.0),
-                plain(ranked.log_bayes_factor.1),
+                of_evidence(ranked.log_bayes_factor.0),
+                of_evidence(ranked.log_bayes_factor.1),
                 plain(ranked.prior),
-                plain(ranked.posterior.0),
-                plain(ranked.posterior.1),
-                if ranked.is_bound { "true" } else { "false" }.to_owned(),
+                of_evidence(ranked.posterior.0),
+                of_evidence(ranked.posterior.1),
+                ranked.is_bound.to_string(),
+                scored.is_quick.to_string(),
                 scored.score.method.to_string(),
                 scored.score.why.clone(),
                 format!("{:.3}", scored.seconds),
@@ -356,11 +368,15 @@ impl<'a> Shown<'a> {
             self.field.explained().join(", ")
         );
         let has_bounds = self.found.iter().flatten().any(|found| found.bound.is_some());
-        let is_bound = first.bound() == "lower";
+        let is_bound = self.has_bounds_alone();
         let mut head = self.key_names();
         head.extend([if is_bound { "lower bound (ELBO)" } else { "ln evidence" }.to_owned(), String::new()]);
         head.extend(has_bounds.then(|| "lower bound (ELBO)".to_owned()));
-        head.extend(["ln Bayes factor", "", "probability", "", "method", "time"].map(String::from));
+        if is_bound {
+            head.extend(["below the best", "method", "time"].map(String::from));
+        } else {
+            head.extend(["ln Bayes factor", "", "probability", "", "method", "time"].map(String::from));
+        }
         let mut rows = vec![head];
         for ranked in &self.ranking.ranked {
             let scored = self.scored(ranked);
@@ -369,10 +385,8 @@ impl<'a> Shown<'a> {
             let mut row = self.keys(ranked);
             // What is only known to be at least so large says so, but where the whole column does.
             let at_least = |text: String| if ranked.is_bound && !is_bound { format!(">= {text}") } else { text };
-            // An estimate below its own bound is not worth showing.
-            let error = error.filter(|_| !ranked.is_bound);
             let shown = match error {
-                _ if ranked.is_bound => at_least(format!("{:.2}", scored.at_least())),
+                _ if ranked.is_bound => at_least(format!("{:.2}", score.log_marginal)),
                 None => format!("{:.4}", score.log_marginal),
                 error => show_estimate(score.log_marginal, error),
             };
@@ -380,6 +394,12 @@ impl<'a> Shown<'a> {
             row.extend(has_bounds.then(|| scored.bound.map_or(String::new(), |bound| format!("{bound:.2}"))));
             let (factor, factor_error) = ranked.log_bayes_factor;
             let is_best = ranked.candidate == self.ranking.ranked[0].candidate;
+            if is_bound {
+                row.extend([show_short((-factor * 100.0).round() / 100.0), score.method.to_string()]);
+                row.push(format!("{:.1} s", scored.seconds));
+                rows.push(row);
+                continue;
+            }
             row.push(if is_best { "0".into() } else { at_least(format!("{factor:.2}")) });
             let has_error = factor_error > 0.0 && factor_error.is_finite();
             row.push(if has_error { format!("+- {factor_error:.2}") } else { String::new() });
@@ -387,8 +407,8 @@ impl<'a> Shown<'a> {
             row.push(show_probability(p));
             let has_error = p_error >= 5e-5 && p_error.is_finite();
             row.push(if has_error { format!("+- {p_error:.4}") } else { String::new() });
-            let method = if scored.is_below_bound() { "vb" } else { &*score.method };
-            row.extend([method.to_owned(), format!("{:.1} s", scored.seconds)]);
+            let method = if scored.is_quick { format!("{}, quick", score.method) } else { score.method.to_string() };
+            row.extend([method, format!("{:.1} s", scored.seconds)]);
             rows.push(row);
         }
         text += &columns(&rows);

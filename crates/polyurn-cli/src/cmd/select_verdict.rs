@@ -45,7 +45,7 @@ impl Shown<'_> {
         if ranked.len() == 1 {
             return format!("{name} is the only model that was scored.");
         }
-        if ranked.iter().all(|ranked| self.scored(ranked).score.bound() == "lower") {
+        if self.has_bounds_alone() {
             let runner_up = &ranked[1];
             return format!(
                 "{name} has the highest lower bound, {} nats above that of {}. Bounds are no evidence: they may be further \
@@ -75,6 +75,9 @@ impl Shown<'_> {
         let runner_up = ranked[1..].iter().max_by(by_evidence).expect("more than one");
         let lead = -runner_up.log_bayes_factor.0;
         let (nats, other) = (show_nats(lead.abs()), self.full_name(runner_up));
+        // Where runs disagree the distance is a rough one.
+        let is_rough = self.scored(best).is_rough() || self.scored(runner_up).is_rough();
+        let nats = if is_rough { format!("about {nats}") } else { nats };
         let (strength, factor) = if best.posterior.0 >= CLEAR {
             ("", String::new())
         } else {
@@ -114,18 +117,19 @@ impl Shown<'_> {
     pub fn methods(&self) -> Vec<String> {
         let mut in_order: Vec<&Ranked> = self.ranking.ranked.iter().collect();
         in_order.sort_by_key(|ranked| ranked.candidate);
-        let mut by_method: Vec<(&str, Vec<&Ranked>)> = Vec::new();
+        let mut by_reason: Vec<(&str, Vec<&str>, Vec<&Ranked>)> = Vec::new();
         for ranked in in_order {
             let score = &self.scored(ranked).score;
             if score.why == ASKED_FOR {
                 continue;
             }
-            match by_method.iter_mut().find(|(method, _)| *method == score.method) {
-                Some((_, models)) => models.push(ranked),
-                None => by_method.push((&score.method, vec![ranked])),
+            let words = beginning(&score.why);
+            match by_reason.iter_mut().find(|(method, other, _)| *method == score.method && *other == words) {
+                Some((.., models)) => models.push(ranked),
+                None => by_reason.push((&score.method, words, vec![ranked])),
             }
         }
-        by_method.into_iter().map(|(method, models)| self.method_line(method, &models)).collect()
+        by_reason.into_iter().map(|(method, _, models)| self.method_line(method, &models)).collect()
     }
 
     fn method_line(&self, method: &str, models: &[&Ranked]) -> String {
@@ -206,6 +210,11 @@ impl Shown<'_> {
         let level = if verdict.is_settled { verdict.level[1..].iter().map(name).collect() } else { Vec::new() };
         Answer { size: size.number(), best: name(&0), level, is_settled: verdict.is_settled }
     }
+}
+
+/// The first words of a reason, without figures: reasons that begin alike differ in figures alone.
+fn beginning(why: &str) -> Vec<&str> {
+    why.split(' ').filter(|word| !word.contains(|c: char| c.is_ascii_digit())).take(4).collect()
 }
 
 /// Two decimals, and none that say nothing.

@@ -117,6 +117,17 @@ fn the_readme_shows_what_is_printed() {
     assert!(check(&root().join("README.md")) >= 3);
 }
 
+/// `cargo run --release -- demo` is what people see first.
+#[test]
+fn the_readme_shows_the_demonstration() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let shown =
+        blocks(&readme).into_iter().find(|block| block.text.starts_with("Dilemmas:")).expect("a table of the demo");
+    let printed = Folder::new().ok(&["demo"]);
+    let want = [vec!["..".to_owned()], essence(&shown.text), vec!["..".to_owned()]].concat();
+    assert!(is_like(&essence(&printed), &want), "printed\n{printed}\nbut has\n{}", shown.text);
+}
+
 #[test]
 fn the_guide_shows_what_is_printed() {
     let mut pages: Vec<PathBuf> =

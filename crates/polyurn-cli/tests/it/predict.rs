@@ -208,6 +208,24 @@ fn held_out_rows_of_known_documents_use_their_rows() {
     assert!(folder.ok(&args).contains("perplexity"));
 }
 
+/// The same people, counted or one by one.
+#[test]
+fn held_out_rows_with_counts_are_as_many_rows() {
+    let folder = Folder::new();
+    folder.write("a.csv", "x,y,count\np,q,7\np,r,2\ns,q,1\ns,r,6\n");
+    let rows: String =
+        [("p,q\n", 7), ("p,r\n", 2), ("s,q\n", 1), ("s,r\n", 6)].iter().map(|(row, n)| row.repeat(*n)).collect();
+    folder.write("rows.csv", format!("x,y\n{rows}"));
+    let score = |heldout: &str| {
+        folder.json(&["score", "--model", "k[2] -> x y", "--data", "a.csv", "--heldout", heldout, "--seed", "1"])
+    };
+    let (counted, listed) = (score("a.csv"), score("rows.csv"));
+    for field in ["log_probability_per_token", "std_error", "perplexity", "tokens", "n_units"] {
+        let (x, y) = (counted[field].as_f64().unwrap(), listed[field].as_f64().unwrap());
+        assert!((x - y).abs() <= 1e-12 * x.abs(), "{field}: {x} {y}");
+    }
+}
+
 #[test]
 fn held_out_new_documents_are_completed() {
     let folder = topic_folder(&["vb"]);

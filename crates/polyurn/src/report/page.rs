@@ -5,7 +5,7 @@ use super::figure::Figure;
 use super::fit_result::Fit;
 use super::policy::content_policy;
 use super::result::{Caution, Content, Outcome, Ranking};
-use super::text::{escape, log_value, log_value_with_error, percent, shell, shorten, with_code};
+use super::text::{escape, log_value, log_value_with_error, percent, percent_with_error, shell, shorten, with_code};
 
 /// Rows of the table of models.
 const MOST_MODELS: usize = 200;
@@ -92,11 +92,11 @@ fn ranking_header(ranking: &Ranking) -> String {
         facts += &format!(", lower bound (ELBO) {}", escape(&log_value(elbo, None)));
     }
     if let Some(p) = best.probability {
-        facts += &format!(", probability {}", escape(&percent(p)));
+        facts += &format!(", probability {}", escape(&percent_with_error(p, best.probability_error)));
     }
     out += &format!("<p class=\"facts\">{facts}.</p>\n");
     if ranking.is_settled == Some(false) {
-        out += "<p class=\"facts\">The errors are too large to name the best: more particles or runs would tell.</p>\n";
+        out += "<p class=\"facts\">What is known does not suffice to name the best.</p>\n";
     }
     let level: Vec<usize> = ranking.level.iter().copied().filter(|&ix| ix != ranking.best).collect();
     let n_more = level.len().saturating_sub(MOST_LEVEL);
@@ -207,7 +207,7 @@ fn models_html(ranking: &Ranking) -> String {
             None if model.is_factor_bound => format!("≥ {}", log_value(factor, Some(0.1))),
             None => log_value(factor, Some(0.1)),
         })));
-        cells.push(show(model.probability.map(percent)));
+        cells.push(show(model.probability.map(|p| percent_with_error(p, model.probability_error))));
         if has_prior {
             cells.push(show(model.prior_probability.map(percent)));
         }
@@ -234,7 +234,10 @@ fn settings_html(outcome: &Outcome) -> String {
         if let (false, Some((_, seed))) = (has_seed, seed) {
             words.extend(["--seed".to_owned(), seed.clone()]);
         }
-        out += &format!("<p>To repeat it:</p>\n<pre class=\"copy\">{}</pre>\n", with_flags(&shell(&words)));
+        // With a time limit the numbers follow the speed of the machine.
+        let is_timed = words.iter().any(|word| word == "--time-limit" || word.starts_with("--time-limit="));
+        let what = if is_timed { "To repeat it, as far as a time limit allows:" } else { "To repeat it:" };
+        out += &format!("<p>{what}</p>\n<pre class=\"copy\">{}</pre>\n", with_flags(&shell(&words)));
     }
     out += "<div class=\"scroll\"><table class=\"settings\">\n<tbody>\n";
     for (name, value) in &settings.list {

@@ -117,6 +117,14 @@ pub fn percent(p: f64) -> String {
     }
 }
 
+/// The same with a standard error that can be seen; then what is nearly sure is rounded.
+pub fn percent_with_error(p: f64, error: Option<f64>) -> String {
+    match error {
+        Some(error) if error >= 5e-3 => format!("{} ± {} %", fixed(100.0 * p, 0), fixed(100.0 * error, 0)),
+        _ => percent(p),
+    }
+}
+
 /// A command to be pasted into a shell.
 pub fn shell(words: &[String]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")

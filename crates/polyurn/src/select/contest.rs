@@ -51,6 +51,8 @@ pub struct Scored {
     pub seconds: f64,
     /// How often it was scored.
     pub n_rounds: u32,
+    /// Whether it has a quick estimate alone: good enough to be out of the running, and often too low.
+    pub is_quick: bool,
 }
 
 /// Sweeps for a bound that stands beside the evidence.
@@ -70,15 +72,25 @@ const QUICK_START: f64 = 0.25;
 const QUICK_PATIENCE: f64 = 0.5;
 /// The first careful score: planned seconds of each run.
 const CAREFUL_SECONDS: f64 = 0.2;
+/// Tokens from which pilots would take longer than the runs that they are for: the start is then fixed, and runs are longer.
+const MANY_TOKENS: u64 = 2000;
+const START_OF_MANY: f64 = 2.0;
+const SECONDS_OF_MANY: f64 = 0.4;
+/// Tokens, counted once for each model that cannot be told apart, from which nobody waits for a second careful round unasked.
+const TOO_MANY_TOKENS: u64 = 8000;
 /// Patience for an exact answer where it is worth more.
 const PATIENCE: f64 = 3.0;
 /// A candidate so many nats below the best is out of it, whatever its error says. Quick scores are too low where there are
 /// many tokens and components, but the bound that stands beside them counts as well.
 pub(super) const OUT_OF_REACH: f64 = 25.0;
+/// Tokens for which a quick score may be too low by a nat.
+const TOKENS_PER_NAT: f64 = 50.0;
 /// Two evidences differ if their distance exceeds so many standard errors.
 pub(super) const ERRORS: f64 = 3.0;
 /// An error below this does not matter to anybody.
 const SMALL_ERROR: f64 = 0.1;
+/// How far two ways to the same number may differ, relative to it.
+const ROUNDING: f64 = 1e-9;
 /// How many times as many runs each further round has.
 const GROWTH: u64 = 2;
 /// Runs of the first careful round.
@@ -126,6 +138,7 @@ impl Contest {
         if !is_staged {
             runner.round(&everybody, &self.scoring, 1, 1.0, &mut found, &mut |done| tick("scores", step, done))?;
             self.put_beside(&mut found, &bounds);
+            take_bounds(&mut found, bounds);
             return Ok(found);
         }
         let best_bound = bounds.iter().flatten().map(|bound| bound.log_marginal).fold(f64::NEG_INFINITY, f64::max);
@@ -140,31 +153,41 @@ impl Contest {
             if let (Some(found), Some(bound)) = (found, bound)
                 && found.score.bound() == "lower"
             {
-                found.score = bound.clone();
+                let below = best_bound - bound.log_marginal;
+                let why = format!("its bound is {below:.0} nats below the best one, too far to matter");
+                found.score = Score { why, ..bound.clone() };
             }
         }
+        let n_tokens = field.dataset().counts.iter().fold(0u64, u64::saturating_add);
         let mut careful_round = 1;
         let mut doubtful = near.clone();
         if near.len() > FEW || self.most_rounds == 0 {
             let share = QUICK_SHARE;
-            runner.round(&near, &self.quick(), 1, share, &mut found, &mut |done| tick("quick scores", step, done))?;
+            runner.round(&near, &self.quick(n_tokens >= MANY_TOKENS), 1, share, &mut found, &mut |done| {
+                tick("quick scores", step, done)
+            })?;
             self.put_beside(&mut found, &bounds);
-            doubtful = within_reach(&found, true);
+            found.iter_mut().flatten().for_each(|found| found.is_quick = found.score.bound() == "estimate");
+            doubtful = within_reach(&found, Some(n_tokens));
             careful_round = 2;
         }
         step += 1.0;
         let mut runs = CAREFUL_RUNS;
         for round in careful_round.. {
-            if doubtful.is_empty() || self.is_over(round - careful_round) {
+            let n_rounds = round - careful_round;
+            let is_long = n_tokens.saturating_mul(doubtful.len() as u64) > TOO_MANY_TOKENS;
+            let is_enough = self.deadline.is_none() && n_rounds > 0 && is_long;
+            if doubtful.is_empty() || is_enough || self.is_over(n_rounds) {
                 break;
             }
-            let careful = self.careful(runs, doubtful.len(), round == careful_round);
+            let careful = self.careful(runs, doubtful.len(), n_rounds == 0, n_tokens >= MANY_TOKENS);
             runner.round(&doubtful, &careful, round, 1.0, &mut found, &mut |done| tick("closer scores", step, done))?;
             self.put_beside(&mut found, &bounds);
-            doubtful = within_reach(&found, false);
+            doubtful = within_reach(&found, None);
             runs *= GROWTH;
         }
         self.put_beside(&mut found, &bounds);
+        take_bounds(&mut found, bounds);
         Ok(found)
     }
 
@@ -176,20 +199,25 @@ impl Contest {
         }
     }
 
-    fn quick(&self) -> Scoring {
+    fn quick(&self, are_many: bool) -> Scoring {
         let wish = Wish {
             runs: Some(QUICK_RUNS),
             seconds_per_run: Some(QUICK_SECONDS),
             rejuvenation: Some(QUICK_REJUVENATION),
-            start_pseudo_count: Some(QUICK_START),
+            start_pseudo_count: Some(if are_many { START_OF_MANY } else { QUICK_START }),
             ..self.scoring.wish.clone()
         };
         Scoring { wish, patience: QUICK_PATIENCE, ..self.scoring.clone() }
     }
 
-    fn careful(&self, runs: u64, n_contenders: usize, is_first: bool) -> Scoring {
-        let seconds_per_run = is_first.then_some(CAREFUL_SECONDS);
-        let wish = Wish { runs: Some(runs), seconds_per_run, ..self.scoring.wish.clone() };
+    fn careful(&self, runs: u64, n_contenders: usize, is_first: bool, are_many: bool) -> Scoring {
+        let seconds_per_run = match (are_many, is_first) {
+            (true, _) => Some(SECONDS_OF_MANY),
+            (false, true) => Some(CAREFUL_SECONDS),
+            (false, false) => None,
+        };
+        let start_pseudo_count = are_many.then_some(START_OF_MANY);
+        let wish = Wish { runs: Some(runs), seconds_per_run, start_pseudo_count, ..self.scoring.wish.clone() };
         Scoring { wish, patience: PATIENCE / n_contenders as f64, ..self.scoring.clone() }
     }
 
@@ -219,9 +247,22 @@ impl Contest {
     }
 }
 
+/// Replaces estimates that lie below their own lower bound by that: they say less.
+fn take_bounds(found: &mut [Option<Scored>], bounds: Vec<Option<Score>>) {
+    for (found, bound) in found.iter_mut().zip(bounds) {
+        let (Some(found), Some(bound)) = (found, bound) else { continue };
+        if found.is_below_bound() {
+            let Score { log_marginal, method, warnings, particles, .. } = found.score.clone();
+            let why = format!("its estimate by {method}, {log_marginal:.1}, is below this bound");
+            found.score = Score { why, warnings, particles, ..bound };
+        }
+    }
+}
+
 /// Who has to be scored again: after the quick scores everyone within reach of the best, later those that the errors do not
-/// tell from it, and the best itself. An estimate that lies below its own bound counts as much as the bound.
-fn within_reach(found: &[Option<Scored>], is_after_quick: bool) -> Vec<usize> {
+/// tell from it, and the best itself. An estimate that lies below its own bound counts as much as the bound. After the quick
+/// scores the number of tokens is given: the more there are, the further quick scores are too low.
+fn within_reach(found: &[Option<Scored>], after_quick: Option<u64>) -> Vec<usize> {
     let height = |found: &Scored| found.at_least();
     let scored: Vec<(usize, &Scored)> =
         found.iter().enumerate().filter_map(|(ix, found)| Some((ix, found.as_ref()?))).collect();
@@ -231,15 +272,17 @@ fn within_reach(found: &[Option<Scored>], is_after_quick: bool) -> Vec<usize> {
     let is_near = |other: &Scored| {
         let apart = height(top) - height(other);
         let joint = top.error().hypot(other.error());
-        if is_after_quick {
-            apart <= if other.is_below_bound() { FAR_BELOW } else { OUT_OF_REACH }
+        if let Some(n_tokens) = after_quick {
+            let reach = if other.is_below_bound() { FAR_BELOW } else { (ERRORS * joint).min(FAR_BELOW) };
+            let too_low = (n_tokens as f64 / TOKENS_PER_NAT).min(FAR_BELOW);
+            apart <= reach.max(OUT_OF_REACH).max(too_low)
         } else {
-            joint > SMALL_ERROR && apart <= (ERRORS * joint).min(OUT_OF_REACH)
+            joint > SMALL_ERROR && apart <= (ERRORS * joint).min(FAR_BELOW)
         }
     };
     let mut all: Vec<usize> =
         scored.iter().filter(|(ix, other)| *ix != best && is_near(other)).map(|(ix, _)| *ix).collect();
-    if is_after_quick || !all.is_empty() {
+    if after_quick.is_some() || !all.is_empty() {
         all.push(best);
     }
     all.retain(|&ix| found[ix].as_ref().is_some_and(|found| !found.score.is_exact()));
@@ -255,12 +298,21 @@ fn is_whole(warnings: &[Warning]) -> bool {
 impl Scored {
     /// Whether it is an estimate that lies below its own lower bound: too low, whatever its error says.
     pub fn is_below_bound(&self) -> bool {
-        self.score.bound() == "estimate" && self.bound.is_some_and(|bound| self.score.log_marginal < bound)
+        // A closed form is its own bound but for rounding, and that of a bound.
+        let is_less = |bound: f64| self.score.log_marginal < bound - ROUNDING * (1.0 + bound.abs());
+        self.score.bound() == "estimate" && self.score.std_error != Some(0.0) && self.bound.is_some_and(is_less)
     }
 
     /// Whether no more than a lower bound is known of the evidence.
     pub fn is_bound_only(&self) -> bool {
         self.score.bound() == "lower" || self.is_below_bound()
+    }
+
+    /// Whether its runs agree so little that its error is a rough one.
+    pub fn is_rough(&self) -> bool {
+        let is_rough =
+            |warning: &Warning| matches!(warning, Warning::RunsDisagree { .. } | Warning::DominantRun { .. });
+        self.score.warnings.iter().any(is_rough)
     }
 
     /// What the evidence is, or is at least.
@@ -296,8 +348,11 @@ impl Runner<'_> {
         found: &mut [Option<Scored>],
         tick: &mut dyn FnMut(f64) -> Result<()>,
     ) -> Result<()> {
-        // Few candidates share the threads within their runs, many are shared out over them.
-        let at_once = if who.len() >= self.contest.threads { self.contest.threads } else { 1 };
+        // Few candidates share the threads within their runs, many are shared out over them, and so are those that leave
+        // no thread idle at the end.
+        let n_threads = self.contest.threads;
+        let is_shared_out = who.len() >= 4 * n_threads || who.len().is_multiple_of(n_threads);
+        let at_once = if is_shared_out { n_threads } else { 1 };
         let threads = self.contest.threads / at_once;
         let time = self.time(share, who.len().div_ceil(at_once));
         let seed = Seed(self.contest.seed.0.wrapping_add(u64::from(round - 1).wrapping_mul(0x9E37_79B9)));
@@ -306,7 +361,15 @@ impl Runner<'_> {
             let binding = self.field.bind(candidate)?;
             let score = self.found_or_scored(job, scoring, &binding, means, control)?;
             let is_seen = binding.counts.seen_anywhere();
-            Ok(Scored { seconds: score.seconds, model: binding.model, is_seen, score, bound: None, n_rounds: round })
+            Ok(Scored {
+                seconds: score.seconds,
+                model: binding.model,
+                is_seen,
+                score,
+                bound: None,
+                n_rounds: round,
+                is_quick: false,
+            })
         })?;
         for (&ix, new) in who.iter().zip(scored) {
             let Some(mut new) = new else { continue };

@@ -2,7 +2,8 @@
 
 use super::contest::{ERRORS, FAR_BELOW, OUT_OF_REACH, Scored};
 use crate::error::{Error, Result};
-use crate::math::log_sum_exp;
+use crate::math::{draw, log_sum_exp};
+use crate::{Purpose, Seed};
 
 /// A model in its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +41,10 @@ pub struct Verdict {
 /// Odds below which models are called level: data that favour one of two so little do not tell them apart. Errors included, or
 /// the word would go by the seed where odds are near this.
 const LEVEL_ODDS: f64 = 3.0;
+/// Errors of log evidences up to which probabilities follow them in proportion.
+const LINEAR: f64 = 0.3;
+/// Draws of what larger errors come to.
+const N_DRAWS: u32 = 4000;
 /// A probability that follows a log evidence by less than this does not depend on it.
 const NEGLIGIBLE: f64 = 1e-9;
 
@@ -60,6 +65,7 @@ impl Ranking {
         let errors: Vec<f64> = scored.iter().map(|&ix| of(ix).error()).collect();
         let total = log_sum_exp(&logs);
         let probabilities: Vec<f64> = logs.iter().map(|ln| (ln - total).exp()).collect();
+        let probability_errors = probability_errors(&logs, &probabilities, &errors);
         let best = (0..logs.len()).max_by(|&x, &y| logs[x].total_cmp(&logs[y])).expect("at least one");
         let best_evidence = of(scored[best]).at_least();
         let mut ranked: Vec<(f64, Ranked)> = scored
@@ -72,7 +78,7 @@ impl Ranking {
                     candidate,
                     is_bound: of(candidate).is_bound_only(),
                     prior: weights[candidate] / total_weight,
-                    posterior: (probabilities[place], probability_error(place, &probabilities, &errors)),
+                    posterior: (probabilities[place], probability_errors[place]),
                     log_bayes_factor: (apart, joint),
                 };
                 (logs[place], ranked)
@@ -105,6 +111,31 @@ impl Verdict {
             (0..ranked.len()).filter(|&ix| ix == 0 || is_level(&ranked[ix]) || is_within_errors(&ranked[ix])).collect();
         Verdict { is_settled, level }
     }
+}
+
+/// Standard errors of probabilities: with small errors of the log evidences how they move with each; beyond, the scatter of
+/// probabilities when the log evidences scatter, normal with their errors.
+fn probability_errors(logs: &[f64], probabilities: &[f64], errors: &[f64]) -> Vec<f64> {
+    let is_linear = errors.iter().all(|error| *error <= LINEAR || !error.is_finite());
+    if is_linear {
+        return (0..logs.len()).map(|place| probability_error(place, probabilities, errors)).collect();
+    }
+    let mut squares = vec![0.0; logs.len()];
+    let mut moved = vec![0.0; logs.len()];
+    let mut rng = Seed(0).stream(Purpose::Draws, 0, 0, 0);
+    for _ in 0..N_DRAWS {
+        for (slot, (ln, error)) in moved.iter_mut().zip(logs.iter().zip(errors)) {
+            *slot = if error.is_finite() { ln + error * draw::normal(&mut rng) } else { *ln };
+        }
+        let total = log_sum_exp(&moved);
+        for (square, (ln, p)) in squares.iter_mut().zip(moved.iter().zip(probabilities)) {
+            *square += ((ln - total).exp() - p).powi(2);
+        }
+    }
+    let scatter = squares.iter().map(|square| (square / f64::from(N_DRAWS)).sqrt());
+    // Where nothing is known of an error, the linear rule says whose probability that concerns.
+    let unknown = |place: usize| probability_error(place, probabilities, errors).is_infinite();
+    scatter.enumerate().map(|(place, error)| if unknown(place) { f64::INFINITY } else { error }).collect()
 }
 
 /// Standard error of a probability: how it moves with each log evidence, times that one's error.
@@ -144,6 +175,22 @@ mod tests {
             // A difference quotient of step h is off by a multiple of h.
             assert!((probability_error(place, &probabilities, &errors) - want).abs() < 1e-5);
         }
+    }
+
+    #[test]
+    fn large_errors_make_probabilities_uncertain_however_small_they_are() {
+        let found = |logs: [f64; 2], errors: [f64; 2]| {
+            let total = log_sum_exp(&logs);
+            probability_errors(&logs, &logs.map(|ln| (ln - total).exp()), &errors)
+        };
+        // 54 below, give or take 129: above with probability 0.338, and then nearly sure, so off by nearly one.
+        let far = found([0.0, -54.0], [0.0, 129.0]);
+        assert!((far[0] - 0.338f64.sqrt()).abs() < 0.03 && (far[1] - far[0]).abs() < 1e-12, "{far:?}");
+        // On either side of the limit the two rules agree to a tenth of themselves: what is left of the curvature.
+        let (linear, drawn) = (found([0.0, -1.0], [0.0, 0.3]), found([0.0, -1.0], [0.0, 0.3 + 1e-9]));
+        assert!((linear[1] - drawn[1]).abs() < 0.1 * linear[1], "{linear:?} {drawn:?}");
+        let unknown = found([0.0, -1.0], [0.5, f64::INFINITY]);
+        assert!(unknown.iter().all(|error| error.is_infinite()));
     }
 
     fn ranked(apart: f64, error: f64, posterior: f64) -> Ranked {

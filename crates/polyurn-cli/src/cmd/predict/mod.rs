@@ -63,8 +63,15 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             }
         })
     });
-    if let Some(error) = failure {
-        return Err(error.into());
+    match failure {
+        Some(Error::Stopped(_)) => {
+            return Err(Failure::Interrupted(match &args.output.output {
+                Some(path) => format!("stopped on request; {} was not written", path.display()),
+                None => "stopped on request; rows that were printed are complete".into(),
+            }));
+        }
+        Some(error) => return Err(error.into()),
+        None => {}
     }
     written?;
     output.warn(&run.warnings);
