@@ -31,6 +31,8 @@ pub enum Purpose {
     Start = 7,
     /// Which particles are kept as draws.
     Draws = 8,
+    /// Hidden states of Gibbs chains.
+    Gibbs = 9,
 }
 
 /// The generator behind every stream.

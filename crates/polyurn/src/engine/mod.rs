@@ -6,6 +6,7 @@
 mod assignments;
 pub mod enumerate;
 pub mod exact;
+pub mod gibbs;
 mod kind;
 mod lines;
 pub(crate) mod mixer;

@@ -136,6 +136,11 @@ impl<'w> Watch<'w> {
         postcard::from_bytes(self.saved?).ok()
     }
 
+    /// Whether states are kept at all.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
     /// Whether somebody asks for the run's state; it is enough to look where the state is simple.
     pub fn is_asked(&self) -> bool {
         self.is_kept && self.asked.load(Ordering::Relaxed) > self.answered.get()

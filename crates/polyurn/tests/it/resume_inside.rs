@@ -4,6 +4,7 @@ use crate::smc_support::path_of;
 use crate::support::{Keeper, Saved, bound, csv, random_table, settings, with_problem};
 use polyurn::control::{Cancel, Control, Progress};
 use polyurn::engine::Problem;
+use polyurn::engine::gibbs::Gibbs;
 use polyurn::engine::smc::Smc;
 use polyurn::engine::sweeps::{BestAllocation, Climb, Em, Free, Given, Mode, Vb};
 use polyurn::{Error, Seed, Stop};
@@ -88,6 +89,14 @@ fn the_posterior_of_a_particle_run_that_was_stopped_is_the_same() {
             let found = smc.posterior_with_draws(problem, 3, Seed(2), control)?;
             Ok((found.estimate.ln_p_sequence.to_bits(), found.tables, found.draws))
         });
+    });
+}
+
+#[test]
+fn chains_go_on_at_the_sweep_where_they_were_stopped() {
+    with_matrix((150, 120), 15_000, |problem| {
+        let gibbs = Gibbs { chains: 1, sweeps: 60, ..Default::default() };
+        check(1.0 / 60.0, |control| Ok(gibbs.run(problem, Seed(1), control)?.chains));
     });
 }
 

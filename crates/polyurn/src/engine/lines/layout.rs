@@ -10,9 +10,11 @@ use super::class::{Class, Counted, Pseudo};
 use super::compile::KernelBuilder;
 use super::kernel::{Kernel, Term, Touch};
 use super::uses::{CertainUse, Uses};
+use crate::Seed;
 use crate::counts::MISSING;
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
+use crate::engine::mixer::Mixer;
 use crate::error::{Error, Result};
 use crate::graph::TableIndex;
 use crate::math::{Double, LnProduct, ln_factorial};
@@ -263,6 +265,39 @@ impl Layout {
         let low: f64 = rows().map(|row| row.power * (row.ln_smallest + scale.ln()).min(0.0)).sum();
         let high: f64 = rows().map(|row| row.power * (row.largest * scale + n_uses).ln().max(0.0)).sum();
         2.0 * low >= -LN_RANGE && 2.0 * high <= LN_RANGE
+    }
+
+    /// Tells engines, settings, seeds and problems apart, so that a checkpoint is not taken up by another job.
+    pub fn fingerprint(&self, settings: &str, seed: Seed) -> u64 {
+        let mut mix = Mixer::default();
+        mix.word(seed.0);
+        mix.word(self.closed_form.value().to_bits());
+        settings.bytes().for_each(|byte| mix.word(u64::from(byte)));
+        for record in 0..self.records.len() {
+            mix.word(self.records.count[record]);
+            mix.word(u64::from(self.records.kernel[record]));
+            for place in self.records.places(record) {
+                mix.word(u64::from(place.block) << 32 | u64::from(place.offset));
+            }
+        }
+        for counted in &self.counted {
+            mix.word(u64::from(counted.table.0) << 32 | counted.class as u64);
+            match &counted.pseudo {
+                Pseudo::Even(pseudo) => mix.word(pseudo.value.to_bits()),
+                Pseudo::PerLine(all) => all.iter().for_each(|pseudo| mix.word(pseudo.value.to_bits())),
+            }
+        }
+        mix.0
+    }
+
+    /// Whether seen values pick the blocks of a class.
+    pub fn has_key(&self, class: usize) -> bool {
+        self.classes[class].has_key()
+    }
+
+    /// Lines of a block of a class.
+    pub fn interior(&self, class: usize) -> usize {
+        self.classes[class].interior
     }
 
     /// The kernel of a record.

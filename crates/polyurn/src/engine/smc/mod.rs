@@ -46,7 +46,7 @@ use super::mixer::Mixer;
 use super::replicates::{PilotPlace, Stage, Team, Turn, Watch, replicates};
 use crate::control::Control;
 use crate::engine::Problem;
-use crate::engine::lines::{Layout, Pseudo};
+use crate::engine::lines::Layout;
 use crate::error::{Error, Result, Stop};
 use crate::math::draw::open_unit;
 use crate::simd::Isa;
@@ -309,27 +309,7 @@ impl Prepared<'_, '_> {
 
     /// Tells runs of different problems or settings apart, so that a checkpoint is not taken up by another one.
     fn fingerprint(&self, seed: Seed) -> u64 {
-        let mut mix = Mixer::default();
-        let (smc, layout) = (&self.smc, self.layout);
-        mix.word(seed.0);
-        mix.word(smc.particles as u64);
-        mix.word(layout.closed_form.value().to_bits());
-        format!("{:?}", smc.path).bytes().for_each(|byte| mix.word(u64::from(byte)));
-        for record in 0..layout.records.len() {
-            mix.word(layout.records.count[record]);
-            mix.word(u64::from(layout.records.kernel[record]));
-            for place in layout.records.places(record) {
-                mix.word(u64::from(place.block) << 32 | u64::from(place.offset));
-            }
-        }
-        for counted in &layout.counted {
-            mix.word(u64::from(counted.table.0) << 32 | counted.class as u64);
-            match &counted.pseudo {
-                Pseudo::Even(pseudo) => mix.word(pseudo.value.to_bits()),
-                Pseudo::PerLine(all) => all.iter().for_each(|pseudo| mix.word(pseudo.value.to_bits())),
-            }
-        }
-        mix.0
+        self.layout.fingerprint(&format!("smc {} {:?}", self.smc.particles, self.smc.path), seed)
     }
 }
 
