@@ -22,7 +22,7 @@ test-long:
 
 # Fit files and exports as Python reads them (zipfile, NumPy, and pgmpy from PyPI), and what is seen on a terminal.
 test-python: $(VENV)/pgmpy
-	$(CARGO) build --package polyurn-cli
+	$(CARGO) test --workspace --all-targets --no-run --quiet
 	POLYURN="$$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)" $(VENV)/bin/python -W ignore -m unittest discover -s tests/python
 
 $(VENV)/pgmpy: $(VENV)/bin/python

@@ -51,7 +51,8 @@ class Terminal(unittest.TestCase):
             fit, people = pathlib.Path(folder) / "two.polyurn", pathlib.Path(folder) / "people.csv"
             subprocess.run([*POLYURN, "fit", "--model", "lca(2)", "--data", DATA, "--method", "vb", "-o", fit, "--quiet"],
                            check=True, stdout=subprocess.DEVNULL)
-            rows = "rule,rule,friend,rule\nfriend,rule,,friend\n" * 400_000
+            # Seconds of work, on fast machines too.
+            rows = "rule,rule,friend,rule\nfriend,rule,,friend\n" * 2_000_000
             people.write_text("passenger,critic,doctor,director\n" + rows)
             self.check("predicting", "predict", "--fit", fit, "--data", people, "--threads", 1)
 

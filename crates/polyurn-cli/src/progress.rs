@@ -18,6 +18,9 @@ struct Watcher {
     checkpoint: Option<(CheckpointFile, Duration)>,
     last_drawn: Instant,
     started: Instant,
+    /// What is being done, and the largest share of it so far: a bar goes back only where other work begins.
+    stage: String,
+    share: f64,
 }
 
 /// Time before the bar appears: a run that is over by then needs none.
@@ -100,8 +103,14 @@ fn how_to_resume() -> &'static str {
 
 /// The control of reading, and of other work without limits: signals and progress bar.
 pub fn watched(output: &Output) -> Control<'static> {
-    let watcher =
-        Watcher { bar: bar(output), checkpoint: None, last_drawn: Instant::now() + PATIENCE, started: Instant::now() };
+    let watcher = Watcher {
+        bar: bar(output),
+        checkpoint: None,
+        last_drawn: Instant::now() + PATIENCE,
+        started: Instant::now(),
+        stage: String::new(),
+        share: 0.0,
+    };
     Control::new(watcher).with_cancel(crate::signals::cancel())
 }
 
@@ -121,6 +130,8 @@ impl SharedBar {
             checkpoint: None,
             last_drawn: Instant::now() + PATIENCE,
             started: Instant::now(),
+            stage: String::new(),
+            share: 0.0,
         };
         SharedBar { watcher: Mutex::new(watcher), shares: (0..n_jobs).map(|_| Mutex::new(0.0)).collect() }
     }
@@ -182,8 +193,14 @@ pub fn control(
         Some((path, args)) => Some((CheckpointFile::open(path, output.seed())?, args.checkpoint_every)),
     };
     let deadline = limits.time_limit.map(|limit| Instant::now() + limit);
-    let watcher =
-        Watcher { bar: bar(output), checkpoint, last_drawn: Instant::now() + PATIENCE, started: Instant::now() };
+    let watcher = Watcher {
+        bar: bar(output),
+        checkpoint,
+        last_drawn: Instant::now() + PATIENCE,
+        started: Instant::now(),
+        stage: String::new(),
+        share: 0.0,
+    };
     Ok(Control::new(watcher).with_cancel(crate::signals::cancel()).with_deadline(deadline))
 }
 
@@ -208,6 +225,14 @@ impl Observer for Watcher {
         if now > self.last_drawn + REDRAW {
             self.last_drawn = now;
             let share = progress.fraction.clamp(0.0, 1.0);
+            if self.stage != progress.stage {
+                self.stage = progress.stage.to_owned();
+                if share < self.share {
+                    (self.share, self.started) = (0.0, now);
+                }
+            }
+            self.share = self.share.max(share);
+            let share = self.share;
             bar.set_prefix(progress.stage.to_owned());
             bar.set_message(time_left(self.started.elapsed(), share));
             bar.set_position((share * 10_000.0) as u64);

@@ -286,7 +286,7 @@ pub(super) fn refuse_hidden(args: &FitArgs, engine: &str) -> Result<(), Failure>
             "--hidden: --method {engine} does not list hidden values; use --method smc"
         )));
     }
-    if args.draws.is_some() {
+    if args.draws.is_some_and(|n| n > 0) {
         return Err(Failure::Usage(format!("--draws: --method {engine} draws no allocations; use --method smc")));
     }
     Ok(())

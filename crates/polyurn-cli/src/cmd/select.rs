@@ -62,6 +62,16 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     });
     let field = Field::new(entries.collect(), dataset, args.data.reading.columns.clone())?;
     let weights = weights(args.model_prior.as_deref(), field.candidates())?;
+    let unranked: Vec<String> = field
+        .candidates()
+        .iter()
+        .zip(&weights)
+        .filter(|(_, weight)| **weight == 0.0)
+        .map(|(candidate, _)| candidate.model.clone())
+        .collect();
+    if !unranked.is_empty() {
+        output.warn_lines(&[format!("weight 0, so not ranked: {}", unranked.join(", "))]);
+    }
     let deadline = args.limits.time_limit.map(|limit| start + limit);
     let contest = Contest {
         scoring,

@@ -157,6 +157,12 @@ impl<'a> Shown<'a> {
         if self.has_several_a { format!("{name} at a = {}", show_short(self.scored(ranked).score.a)) } else { name }
     }
 
+    /// Whether no more than a lower bound is known of the best: then there are no Bayes factors against it, and no
+    /// probabilities.
+    pub fn is_best_bound(&self) -> bool {
+        self.ranking.ranked[0].is_bound
+    }
+
     /// Whether nothing but lower bounds is known.
     pub fn has_bounds_alone(&self) -> bool {
         self.ranking.ranked.iter().all(|ranked| self.scored(ranked).score.bound() == "lower")
@@ -237,7 +243,7 @@ impl<'a> Shown<'a> {
         object["elbo"] = scored.bound.map_or(Value::Null, number);
         object["prior_probability"] = json!(ranked.prior);
         // Bounds are no evidence: they give neither probabilities nor Bayes factors.
-        let of_evidence = |value: f64| if self.has_bounds_alone() { Value::Null } else { number(value) };
+        let of_evidence = |value: f64| if self.is_best_bound() { Value::Null } else { number(value) };
         object["posterior_probability"] = of_evidence(ranked.posterior.0);
         object["posterior_probability_error"] = of_evidence(ranked.posterior.1);
         object["log_bayes_factor"] = of_evidence(ranked.log_bayes_factor.0);
@@ -334,7 +340,7 @@ impl<'a> Shown<'a> {
                 value => value.to_string(),
             };
             let optional = |value: Option<f64>| value.map_or(String::new(), plain);
-            let of_evidence = |value: f64| if self.has_bounds_alone() { String::new() } else { plain(value) };
+            let of_evidence = |value: f64| if self.is_best_bound() { String::new() } else { plain(value) };
             let mut row = self.keys(ranked);
             row.extend([
                 scored.score.log_marginal.to_string(),
@@ -372,7 +378,8 @@ impl<'a> Shown<'a> {
         let mut head = self.key_names();
         head.extend([if is_bound { "lower bound (ELBO)" } else { "ln evidence" }.to_owned(), String::new()]);
         head.extend(has_bounds.then(|| "lower bound (ELBO)".to_owned()));
-        if is_bound {
+        let is_best_bound = self.is_best_bound();
+        if is_best_bound {
             head.extend(["below the best", "method", "time"].map(String::from));
         } else {
             head.extend(["ln Bayes factor", "", "probability", "", "method", "time"].map(String::from));
@@ -381,7 +388,7 @@ impl<'a> Shown<'a> {
         for ranked in &self.ranking.ranked {
             let scored = self.scored(ranked);
             let score = &scored.score;
-            let error = if score.is_exact() { None } else { score.std_error };
+            let error = if score.is_exact() { None } else { score.std_error.filter(|error| *error > 0.0) };
             let mut row = self.keys(ranked);
             // What is only known to be at least so large says so, but where the whole column does.
             let at_least = |text: String| if ranked.is_bound && !is_bound { format!(">= {text}") } else { text };
@@ -394,7 +401,7 @@ impl<'a> Shown<'a> {
             row.extend(has_bounds.then(|| scored.bound.map_or(String::new(), |bound| format!("{bound:.2}"))));
             let (factor, factor_error) = ranked.log_bayes_factor;
             let is_best = ranked.candidate == self.ranking.ranked[0].candidate;
-            if is_bound {
+            if is_best_bound {
                 row.extend([show_short((-factor * 100.0).round() / 100.0), score.method.to_string()]);
                 row.push(format!("{:.1} s", scored.seconds));
                 rows.push(row);

@@ -96,7 +96,10 @@ impl Shown<'_> {
         let level: Vec<&Ranked> = verdict.level.iter().map(|&place| &ranked[place]).collect();
         let bounds: Vec<String> =
             level.iter().filter(|ranked| ranked.is_bound).map(|ranked| self.full_name(ranked)).collect();
-        let why = if bounds.is_empty() {
+        let why = if verdict.n_missing > 0 {
+            let n = verdict.n_missing;
+            format!("{n} model{} had no answer in time", if n == 1 { "" } else { "s" })
+        } else if bounds.is_empty() {
             format!("the errors are too large to tell it from {}", and(others))
         } else {
             format!("of {} no more than a lower bound is known", and(&bounds))
@@ -207,8 +210,10 @@ impl Shown<'_> {
     fn answer(&self, size: Size, ranking: &Ranking) -> Answer {
         let Ranking { ranked, verdict } = ranking;
         let name = |place: &usize| self.name(self.candidate(&ranked[*place]));
-        let level = if verdict.is_settled { verdict.level[1..].iter().map(name).collect() } else { Vec::new() };
-        Answer { size: size.number(), best: name(&0), level, is_settled: verdict.is_settled }
+        // With less than an even chance the best is no more than one of several.
+        let is_shared = verdict.is_settled || (verdict.n_missing == 0 && ranked[0].posterior.0 < 0.5);
+        let level: Vec<String> = if is_shared { verdict.level[1..].iter().map(name).collect() } else { Vec::new() };
+        Answer { size: size.number(), best: name(&0), is_settled: verdict.is_settled || !level.is_empty(), level }
     }
 }
 

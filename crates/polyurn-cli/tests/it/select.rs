@@ -219,6 +219,10 @@ fn prior_weights_of_models_count() {
         of(3) / of(2)
     };
     assert!((odds(&weighted) / odds(&even) - 6.0).abs() < 1e-9);
+    folder.write("zero.csv", "r,weight\n1,1\n2,1\n3,0\n");
+    let output = folder.run(&[&flags[..], &["--model-prior", "zero.csv"]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("weight 0, so not ranked: r[3] -> "), "{said}");
     folder.write("few.csv", "r,weight\n1,1\n2,1\n");
     refuses(
         &folder,

@@ -318,7 +318,7 @@ impl Candidate {
             log_bayes_factor: factor,
             is_factor_bound: is_below_bound && factor.is_some_and(|factor| factor < 0.0),
             log_bayes_factor_error: positive("log_bayes_factor_error"),
-            method: text_at(value, "method"),
+            method: text_at(value, "method") + if value["quick"] == true { ", quick" } else { "" },
             nodes: nodes(value),
             ess: EssTrace::read(value),
         })

@@ -28,8 +28,9 @@ fn section(heading: &str, note: &str, figures: Vec<Figure>) -> Section {
 }
 
 fn of_ranking(ranking: &Ranking) -> Vec<Section> {
+    let has_evidence = ranking.models.iter().any(|model| model.evidence.is_some());
     vec![
-        section("Evidence", "", evidence_plots(ranking)),
+        section(if has_evidence { "Evidence" } else { "Lower bounds" }, "", evidence_plots(ranking)),
         section("Posterior probabilities", "", probability_plot(ranking).into_iter().collect()),
         graphs(ranking),
         section("Sensitivity to the prior", &ranking.movement, sensitivity_plots(ranking)),

@@ -147,8 +147,9 @@ impl Contest {
         let (far, near): (Vec<usize>, Vec<usize>) = everybody.iter().partition(|&&ix| is_far(ix) && !is_beside(ix));
         // What is cheap comes first: no later round can then use up its time.
         let share = FAR_SHARE;
-        runner
-            .round(&far, &self.exact_if_cheap(), 1, share, &mut found, &mut |done| tick("other scores", step, done))?;
+        runner.round(&far, &self.exact_if_cheap(), 1, share, &mut found, &mut |done| {
+            tick("other scores", step, 0.2 * done)
+        })?;
         for (found, bound) in found.iter_mut().zip(&bounds) {
             if let (Some(found), Some(bound)) = (found, bound)
                 && found.score.bound() == "lower"
@@ -164,7 +165,7 @@ impl Contest {
         if near.len() > FEW || self.most_rounds == 0 {
             let share = QUICK_SHARE;
             runner.round(&near, &self.quick(n_tokens >= MANY_TOKENS), 1, share, &mut found, &mut |done| {
-                tick("quick scores", step, done)
+                tick("quick scores", step, 0.2 + 0.8 * done)
             })?;
             self.put_beside(&mut found, &bounds);
             found.iter_mut().flatten().for_each(|found| found.is_quick = found.score.bound() == "estimate");
@@ -181,12 +182,31 @@ impl Contest {
                 break;
             }
             let careful = self.careful(runs, doubtful.len(), n_rounds == 0, n_tokens >= MANY_TOKENS);
-            runner.round(&doubtful, &careful, round, 1.0, &mut found, &mut |done| tick("closer scores", step, done))?;
+            // Each further round has half of what is left.
+            let left = 0.5f64.powi(n_rounds as i32);
+            let mut tick_round = |done: f64| tick("closer scores", step, 1.0 - left + 0.5 * left * done);
+            runner.round(&doubtful, &careful, round, 1.0, &mut found, &mut tick_round)?;
             self.put_beside(&mut found, &bounds);
             doubtful = within_reach(&found, None);
             runs *= GROWTH;
         }
         self.put_beside(&mut found, &bounds);
+        for ((found, bound), candidate) in found.iter_mut().zip(&bounds).zip(field.candidates()) {
+            if let (None, Some(bound)) = (&found, bound) {
+                let binding = field.bind(candidate)?;
+                let score = Score { why: "there was no time for more than its bound".into(), ..bound.clone() };
+                let is_seen = binding.counts.seen_anywhere();
+                *found = Some(Scored {
+                    model: binding.model,
+                    is_seen,
+                    bound: Some(score.log_marginal),
+                    seconds: score.seconds,
+                    score,
+                    n_rounds: 0,
+                    is_quick: false,
+                });
+            }
+        }
         take_bounds(&mut found, bounds);
         Ok(found)
     }
@@ -255,6 +275,7 @@ fn take_bounds(found: &mut [Option<Scored>], bounds: Vec<Option<Score>>) {
             let Score { log_marginal, method, warnings, particles, .. } = found.score.clone();
             let why = format!("its estimate by {method}, {log_marginal:.1}, is below this bound");
             found.score = Score { why, warnings, particles, ..bound };
+            found.is_quick = false;
         }
     }
 }
@@ -282,7 +303,9 @@ fn within_reach(found: &[Option<Scored>], after_quick: Option<u64>) -> Vec<usize
     };
     let mut all: Vec<usize> =
         scored.iter().filter(|(ix, other)| *ix != best && is_near(other)).map(|(ix, _)| *ix).collect();
-    if after_quick.is_some() || !all.is_empty() {
+    // Later the best only where its own error matters.
+    let largest = all.iter().filter_map(|&ix| found[ix].as_ref()).map(Scored::error).fold(0.0, f64::max);
+    if after_quick.is_some() || (!all.is_empty() && top.error() >= 0.5 * largest) {
         all.push(best);
     }
     all.retain(|&ix| found[ix].as_ref().is_some_and(|found| !found.score.is_exact()));

@@ -36,6 +36,8 @@ pub struct Verdict {
     pub is_settled: bool,
     /// Places, with its own, of those that the data or the errors do not tell from it.
     pub level: Vec<usize>,
+    /// Models that have no answer.
+    pub n_missing: usize,
 }
 
 /// Odds below which models are called level: data that favour one of two so little do not tell them apart. Errors included, or
@@ -86,7 +88,10 @@ impl Ranking {
             .collect();
         ranked.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(x.candidate.cmp(&y.candidate)));
         let ranked: Vec<Ranked> = ranked.into_iter().map(|(_, ranked)| ranked).collect();
-        let verdict = Verdict::of(&ranked);
+        let mut verdict = Verdict::of(&ranked);
+        // A model without an answer may be the best.
+        verdict.n_missing = (0..found.len()).filter(|&ix| found[ix].is_none() && weights[ix] > 0.0).count();
+        verdict.is_settled &= verdict.n_missing == 0;
         Ok(Ranking { ranked, verdict })
     }
 }
@@ -109,7 +114,7 @@ impl Verdict {
         let is_settled = !ranked[1..].iter().any(is_within_errors);
         let level =
             (0..ranked.len()).filter(|&ix| ix == 0 || is_level(&ranked[ix]) || is_within_errors(&ranked[ix])).collect();
-        Verdict { is_settled, level }
+        Verdict { is_settled, level, n_missing: 0 }
     }
 }
 
