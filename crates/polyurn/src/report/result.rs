@@ -188,7 +188,15 @@ impl Outcome {
         if let Content::Ranking(ranking) = &content {
             best = &value["models"][ranking.best];
             let known: Vec<String> = cautions.iter().map(|caution| caution.message.clone()).collect();
-            cautions.extend(self::cautions(best).into_iter().filter(|caution| !known.contains(&caution.message)));
+            // Of the best, those not told from it, and the next in line, whose distance is the lead.
+            let is_near = |ix: usize| ix == ranking.best || ix == 1 || ranking.level.contains(&ix);
+            for ix in (0..ranking.models.len()).filter(|&ix| is_near(ix)).take(MOST_CAUTIOUS) {
+                let own = self::cautions(&value["models"][ix]).into_iter();
+                cautions.extend(own.filter(|caution| !known.contains(&caution.message)).map(|caution| {
+                    let message = format!("{} ({})", caution.message, ranking.label(&ranking.models[ix]));
+                    Caution { message, ..caution }
+                }));
+            }
         }
         let file = match &value["data"] {
             Value::String(file) => file.clone(),
@@ -198,6 +206,9 @@ impl Outcome {
         Ok(Outcome { content, model: text_at(value, "model"), file, settings, cautions })
     }
 }
+
+/// Models whose own cautions are shown.
+const MOST_CAUTIOUS: usize = 4;
 
 fn cautions(value: &Value) -> Vec<Caution> {
     let one = |caution: &Value| match caution {

@@ -300,3 +300,17 @@ fn a_line_is_broken_where_only_a_bound_is_known() {
     let page = report.html();
     assert!(page.contains("<td>≥ −2.00</td>") && page.contains("<td>−4.00</td>"), "{page}");
 }
+
+/// What is doubtful about the runner-up is doubtful about the lead.
+#[test]
+fn cautions_about_the_best_and_the_next_are_shown_with_their_names() {
+    let model = |size: u32| {
+        let warning = json!({ "kind": "runs_disagree", "message": format!("runs of {size} scatter") });
+        json!({ "model": format!("k[{size}] -> i"), "sizes": {"k": size}, "log_marginal": -f64::from(size), "warnings": [warning] })
+    };
+    let models: Vec<Value> = (2..6).map(model).collect();
+    let value = json!({ "command": "select", "models": models, "best": {"index": 0}, "level": [0], "verdict": "" });
+    let page = Report::from_json(&value).unwrap().html();
+    assert!(page.contains("Runs of 2 scatter (k = 2).") && page.contains("Runs of 3 scatter (k = 3)."), "{page}");
+    assert!(!page.contains("Runs of 4 scatter"), "{page}");
+}
