@@ -482,8 +482,9 @@ pub struct PredictArgs {
     /// Use the tables and hidden values of one draw (fits by smc): `best`, the most probable allocation, or its number, from 1.
     #[arg(long, value_name = "best|N", value_parser = parse_draw)]
     pub draw: Option<Draw>,
-    /// Columns to pass through, in front.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', value_parser = parse_name)]
+    /// Columns to pass through, in front: a list with commas, or one name (with commas of its own, if it has any); may be
+    /// repeated.
+    #[arg(long, value_name = "COLUMNS", value_parser = parse_name)]
     pub keep: Vec<String>,
     /// All probabilities of hidden values, not only the largest.
     #[arg(long, conflicts_with = "draw")]

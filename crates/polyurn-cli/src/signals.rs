@@ -45,8 +45,7 @@ pub fn listen() {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if RECEIVED.swap(signal, Ordering::SeqCst) != 0 {
-                Leftover::remove_all();
-                std::process::exit(128 + signal);
+                end(signal);
             }
             if ANSWERS.load(Ordering::SeqCst) {
                 cancel().finish()
@@ -55,12 +54,17 @@ pub fn listen() {
             }
             std::thread::spawn(move || {
                 std::thread::sleep(GRACE);
-                crate::output::say("stopped");
-                Leftover::remove_all();
-                std::process::exit(128 + signal);
+                end(signal);
             });
         }
     });
+}
+
+/// Ends the program at once.
+fn end(signal: i32) -> ! {
+    crate::output::say("stopped");
+    Leftover::remove_all();
+    std::process::exit(128 + signal);
 }
 
 /// The exit code of a stop: 130 for Ctrl-C, 143 for SIGTERM.

@@ -53,6 +53,16 @@ fn rows_come_out_in_order_with_kept_columns() {
 }
 
 #[test]
+fn a_kept_column_may_have_commas_in_its_name() {
+    let folder = topic_folder(&["vb"]);
+    folder.write("n.csv", "\"name, first\",id,word,doc\nAnn,7,cat,d0\n");
+    let args = ["predict", "--fit", "d.polyurn", "--data", "n.csv", "-q", "--keep", "name, first", "--keep", "id,doc"];
+    let text = folder.ok(&args);
+    assert!(text.starts_with("\"name, first\",id,doc,log_probability,"), "{text}");
+    assert!(text.lines().nth(1).unwrap().starts_with("Ann,7,d0,"), "{text}");
+}
+
+#[test]
 fn threads_and_formats_do_not_matter() {
     let folder = topic_folder(&["vb"]);
     let args = ["predict", "--fit", "d.polyurn", "--data", "d.csv", "--probabilities", "-q", "--threads"];

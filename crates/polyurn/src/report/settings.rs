@@ -61,6 +61,9 @@ const ELSEWHERE: &[&str] = &[
     "posterior_probability_error",
 ];
 
+/// Fields that a lower bound takes the place of.
+const BOUNDED: &[&str] = &["log_marginal", "log_p_sequence", "log_p_sequence_given"];
+
 /// Items of a list, and fields of an object, that are still shown.
 const MOST_ITEMS: usize = 12;
 
@@ -89,7 +92,9 @@ impl Settings {
                     continue;
                 }
                 if let Some(shown) = show(value) {
-                    settings.list.push((format!("{}{of_whom}", field.replace('_', " ")), shown));
+                    let is_bound = [result, best].iter().any(|value| value["bound"] == "lower");
+                    let bound = if is_bound && BOUNDED.contains(&field.as_str()) { "lower bound of " } else { "" };
+                    settings.list.push((format!("{bound}{}{of_whom}", field.replace('_', " ")), shown));
                 }
             }
         }
@@ -152,5 +157,13 @@ mod tests {
         assert_eq!((get("order"), get("maximised"), get("particles")), (vec!["random"], vec!["a 0.5"], vec!["10"]));
         assert_eq!(get("heat of the best model"), ["2"]);
         assert!(get("tables").is_empty() && get("hidden").is_empty());
+    }
+
+    #[test]
+    fn a_bound_is_called_a_bound() {
+        for (bound, name) in [("lower", "lower bound of log marginal"), ("estimate", "log marginal")] {
+            let list = Settings::read(&json!({"log_marginal": -3.5, "bound": bound}), &Value::Null).list;
+            assert!(list.contains(&(name.into(), "-3.5".into())), "{list:?}");
+        }
     }
 }

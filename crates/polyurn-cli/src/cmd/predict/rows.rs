@@ -152,15 +152,14 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
                 ),
             ));
         }
-        let place = |name: &String| -> Result<Option<usize>> {
-            let found = self
-                .columns
-                .iter()
-                .zip(&names)
-                .position(|((own, _), named)| own.as_ref() == Some(name) || named.as_ref() == Some(name));
-            match found {
+        let find = |name: &str| {
+            let mut columns = self.columns.iter().zip(&names);
+            columns.position(|((own, _), named)| [own, named].into_iter().any(|known| known.as_deref() == Some(name)))
+        };
+        let place = |name: &&str| -> Result<Option<usize>> {
+            match find(name) {
                 Some(at) => Ok(Some(at)),
-                None if name == "count" && self.has_counts => Ok(None),
+                None if *name == "count" && self.has_counts => Ok(None),
                 None => {
                     let known: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
                     let message = format!("there is no column `{name}` to keep; the columns are {}", known.join(", "));
@@ -168,8 +167,15 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
                 }
             }
         };
-        let kept = self.reading.keep.iter().map(place).collect::<Result<_>>()?;
-        self.binding = Some(Binding { node_of, kept, kept_names: self.reading.keep.to_vec() });
+        // A name with commas of its own is one name.
+        let split = |text: &'a String| match find(text) {
+            Some(_) => vec![text.as_str()],
+            None => text.split(',').map(str::trim).collect(),
+        };
+        let wanted: Vec<&str> = self.reading.keep.iter().flat_map(split).collect();
+        let kept = wanted.iter().map(place).collect::<Result<_>>()?;
+        let kept_names = wanted.iter().map(|name| (*name).to_owned()).collect();
+        self.binding = Some(Binding { node_of, kept, kept_names });
         Ok(())
     }
 
