@@ -33,6 +33,12 @@ pub enum Purpose {
     Draws = 8,
     /// Hidden states of Gibbs chains.
     Gibbs = 9,
+    /// Chains that the reference of an annealing run is fitted to.
+    Pilot = 10,
+    /// Hidden states of annealed particles, from the reference to the posterior.
+    Anneal = 11,
+    /// Chains whose last states are draws from the posterior, and hidden states of particles on their way back.
+    Reverse = 12,
 }
 
 /// The generator behind every stream.

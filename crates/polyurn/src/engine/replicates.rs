@@ -9,16 +9,19 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Time between two looks at the control.
 const POLL: Duration = Duration::from_millis(15);
 
 /// Parts of a run that progress is counted in.
 const PARTS: f64 = 1e6;
+
+/// How long a run that is to stop may take to end its step, so that its state can be kept.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Finished runs, and whether the time was up before all were.
 #[derive(Debug)]
@@ -52,53 +55,66 @@ pub struct PilotPlace {
 
 /// What runs are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// To choose settings: short, and never in a checkpoint.
-    Pilot {
-        /// What people are shown.
-        name: &'static str,
-        /// Which of several.
-        place: PilotPlace,
-    },
-    /// To answer.
-    Main {
-        /// What people are shown.
-        name: &'static str,
-        /// Tells whose checkpoint is whose.
-        fingerprint: u64,
-    },
+pub struct Stage {
+    /// What people are shown.
+    pub name: &'static str,
+    /// Tells whose checkpoint is whose: the same for the pilots of a job and for its runs.
+    pub job: u64,
+    /// Tells stages of a job apart, and jobs with other settings.
+    pub fingerprint: u64,
+    /// Which of several pilots, which choose settings; `None` for runs that answer.
+    pub pilot: Option<PilotPlace>,
 }
 
 impl Stage {
-    fn fingerprint(self) -> u64 {
-        match self {
-            Stage::Pilot { .. } => 0,
-            Stage::Main { fingerprint, .. } => fingerprint,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Stage::Pilot { name, .. } | Stage::Main { name, .. } => name,
-        }
+    /// Runs that answer, of a job without pilots.
+    pub fn alone(name: &'static str, fingerprint: u64) -> Self {
+        Stage { name, job: fingerprint, fingerprint, pilot: None }
     }
 
     /// Share of the whole stage when this share of the runs is done.
     fn progress(self, share: f64) -> f64 {
-        match self {
-            Stage::Pilot { place, .. } => (place.ix as f64 + share) / place.n as f64,
-            Stage::Main { .. } => share,
-        }
+        self.pilot.map_or(share, |place| (place.ix as f64 + share) / place.n as f64)
     }
 }
 
 /// Results of runs, with their numbers.
 type Numbered<R> = Vec<(u64, R)>;
 
-/// Finished runs of an unfinished job, and the state of those under way.
+/// What a checkpoint holds: the runs of each stage of a job by their fingerprints, and which of them answers.
+#[derive(Default, Serialize, Deserialize)]
+struct SavedJob {
+    job: u64,
+    main: Option<u64>,
+    stages: BTreeMap<u64, Vec<u8>>,
+}
+
+impl SavedJob {
+    /// The checkpoint that is there, if it is of this job.
+    fn load(stage: Stage, control: &mut Control<'_>) -> Result<Self> {
+        let Some(bytes) = control.load_checkpoint()? else {
+            return Ok(SavedJob { job: stage.job, ..Default::default() });
+        };
+        let saved: SavedJob = postcard::from_bytes(&bytes).map_err(|_| SavedJob::damaged(control))?;
+        let is_other = stage.pilot.is_none() && saved.main.is_some_and(|main| main != stage.fingerprint);
+        if saved.job != stage.job || is_other {
+            return Err(control.refuse_checkpoint(
+                "it belongs to other data, another model or other settings; remove the file to start anew, or repeat the command that wrote it",
+            ));
+        }
+        Ok(saved)
+    }
+
+    fn damaged(control: &Control<'_>) -> Error {
+        control.refuse_checkpoint(
+            "it is damaged or belongs to another model or another method; remove the file to start anew",
+        )
+    }
+}
+
+/// Finished runs of an unfinished stage, and the state of those under way.
 #[derive(Serialize, Deserialize)]
 struct Saved<R> {
-    fingerprint: u64,
     runs: Numbered<R>,
     under_way: States,
 }
@@ -109,6 +125,8 @@ type States = BTreeMap<u64, Vec<u8>>;
 /// What a run is told, and what it tells.
 pub struct Watch<'w> {
     tick: &'w (dyn Fn(f64) -> Result<()> + 'w),
+    /// When the run was asked to stop.
+    stop: &'w OnceLock<Instant>,
     /// The state that was kept of this run.
     saved: Option<&'w [u8]>,
     /// Whether states are kept at all, and how often they were asked for.
@@ -122,12 +140,26 @@ impl<'w> Watch<'w> {
     /// For a run that nobody keeps.
     pub fn of(tick: &'w (dyn Fn(f64) -> Result<()> + 'w)) -> Self {
         static NEVER: AtomicU64 = AtomicU64::new(0);
-        Watch { tick, saved: None, is_kept: false, asked: &NEVER, answered: Cell::new(0), keep: &|_, _| () }
+        static GO_ON: OnceLock<Instant> = OnceLock::new();
+        let (stop, asked) = (&GO_ON, &NEVER);
+        Watch { tick, stop, saved: None, is_kept: false, asked, answered: Cell::new(0), keep: &|_, _| () }
     }
 
     /// Called now and then, with the share of the work that is done; when it fails, the run has to stop with the same error.
     pub fn tick(&self, share: f64) -> Result<()> {
         (self.tick)(share)
+    }
+
+    /// The same in the middle of a step. Where the run's state is kept it may go on for a moment, so that the step need not be
+    /// made again.
+    pub fn tick_inside(&self, share: f64) -> Result<()> {
+        let go_on = self.tick(share);
+        if self.stop.get().is_some() { self.stop_sign().look() } else { go_on }
+    }
+
+    /// For the threads of a run that work on one step.
+    pub fn stop_sign(&self) -> StopSign<'w> {
+        StopSign { stop: self.stop, is_kept: self.is_kept }
     }
 
     /// The state to go on from, if an earlier job was stopped in the middle of this run.
@@ -152,6 +184,23 @@ impl<'w> Watch<'w> {
             let asked = self.asked.load(Ordering::Relaxed);
             self.answered.set(asked);
             (self.keep)(postcard::to_stdvec(state).expect("plain data"), asked);
+        }
+    }
+}
+
+/// Tells threads in the middle of a step whether to go on.
+#[derive(Debug, Clone, Copy)]
+pub struct StopSign<'w> {
+    stop: &'w OnceLock<Instant>,
+    is_kept: bool,
+}
+
+impl StopSign<'_> {
+    /// As [`Watch::tick_inside`].
+    pub fn look(self) -> Result<()> {
+        match self.stop.get() {
+            Some(since) if !self.is_kept || since.elapsed() >= PATIENCE => Err(Error::Stopped(Stop::Cancelled)),
+            _ => Ok(()),
         }
     }
 }
@@ -188,36 +237,29 @@ pub fn replicates<R>(
 where
     R: Send + Clone + Serialize + for<'de> Deserialize<'de>,
 {
-    let is_main = matches!(stage, Stage::Main { .. });
-    let saved = match stage {
-        Stage::Main { .. } => control.load_checkpoint()?,
-        Stage::Pilot { .. } => None,
-    };
-    let (mut done, beyond, begun): (Numbered<R>, Numbered<R>, States) = match saved {
+    let is_main = stage.pilot.is_none();
+    let mut job = SavedJob::load(stage, control)?;
+    let (mut done, beyond, begun): (Numbered<R>, Numbered<R>, States) = match job.stages.get(&stage.fingerprint) {
         None => (Vec::new(), Vec::new(), States::new()),
         Some(bytes) => {
-            let saved: Saved<R> = postcard::from_bytes(&bytes).map_err(|_| {
-                control.refuse_checkpoint(
-                    "it is damaged or belongs to another model or another method; remove the file to start anew",
-                )
-            })?;
-            if saved.fingerprint != stage.fingerprint() {
-                return Err(control.refuse_checkpoint(
-                    "it belongs to other data, another model or other settings; remove the file to start anew, or repeat the command that wrote it",
-                ));
-            }
+            let saved: Saved<R> = postcard::from_bytes(bytes).map_err(|_| SavedJob::damaged(control))?;
             // The others are of a job with more runs.
             let (done, beyond) = saved.runs.into_iter().partition(|(replicate, _)| *replicate < n);
             (done, beyond, saved.under_way)
         }
     };
-    let to_bytes = |runs: Numbered<R>, under_way: States| {
+    if is_main {
+        job.main = Some(stage.fingerprint);
+    }
+    let mut to_bytes = |runs: Numbered<R>, under_way: States| {
         let runs = runs.into_iter().chain(beyond.iter().cloned()).collect();
-        postcard::to_stdvec(&Saved { fingerprint: stage.fingerprint(), runs, under_way }).expect("plain data")
+        let own = postcard::to_stdvec(&Saved { runs, under_way }).expect("plain data");
+        job.stages.insert(stage.fingerprint, own);
+        postcard::to_stdvec(&job).expect("plain data")
     };
     let done_before: HashSet<u64> = done.iter().map(|(replicate, _)| *replicate).collect();
     let missing: Vec<u64> = (0..n).filter(|replicate| !done_before.contains(replicate)).collect();
-    let stop = AtomicBool::new(false);
+    let stop: OnceLock<Instant> = OnceLock::new();
     let progress = AtomicU64::new(0);
     let fresh: Mutex<Numbered<R>> = Mutex::new(Vec::new());
     // Runs under way, the last state that each handed over, and the question that it answered. States that were saved and
@@ -225,7 +267,7 @@ where
     let states: Mutex<States> = Mutex::new(begun.clone());
     let answered: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
     let asked = AtomicU64::new(0);
-    let is_kept = is_main && control.checkpoint_interval().is_some();
+    let is_kept = control.checkpoint_interval().is_some();
     let (is_over, over) = channel::<()>();
     let mut outcome = Ok(());
     let mut failure = None;
@@ -242,7 +284,7 @@ where
                 let tick = |share: f64| {
                     let now = (share * PARTS) as u64;
                     progress.fetch_add(now.saturating_sub(last.swap(now, Ordering::Relaxed)), Ordering::Relaxed);
-                    if stop.load(Ordering::Relaxed) { Err(Error::Stopped(Stop::Cancelled)) } else { Ok(()) }
+                    if stop.get().is_some() { Err(Error::Stopped(Stop::Cancelled)) } else { Ok(()) }
                 };
                 let keep = |state: Vec<u8>, answer: u64| {
                     lock(states).insert(replicate, state);
@@ -252,6 +294,7 @@ where
                 lock(answered).insert(replicate, now);
                 let watch = Watch {
                     tick: &tick,
+                    stop,
                     saved: begun.get(&replicate).map(Vec::as_slice),
                     is_kept,
                     asked,
@@ -285,7 +328,7 @@ where
                 to_bytes(runs, lock(states).clone())
             };
             if outcome.is_ok() {
-                outcome = control.tick(stage.name(), stage.progress(share));
+                outcome = control.tick(stage.name, stage.progress(share));
                 let is_any_done = || !lock(fresh).is_empty();
                 if outcome.is_ok() && is_main && control.is_turn_over() && (!done.is_empty() || is_any_done()) {
                     outcome = Err(Error::Stopped(Stop::Deadline));
@@ -303,7 +346,7 @@ where
                     }
                 }
                 if outcome.is_err() {
-                    stop.store(true, Ordering::Relaxed);
+                    stop.get_or_init(Instant::now);
                 }
             }
         }
@@ -321,7 +364,9 @@ where
     let is_cut = (done.len() as u64) < n;
     let states = states.into_inner().expect("no thread panics while holding it");
     let has_something = !done.is_empty() || !states.is_empty();
-    if is_main && (is_cut && outcome.is_err() && has_something || !beyond.is_empty()) {
+    // Pilots that are done are kept for the runs after them.
+    let is_worth_keeping = if is_cut { outcome.is_err() && has_something } else { !is_main };
+    if is_worth_keeping || is_main && !beyond.is_empty() {
         control.checkpoint_now(|| to_bytes(done.clone(), states))?;
     }
     if let Err(error) = outcome {

@@ -31,6 +31,8 @@ pub trait Eight: Copy {
     fn add_one_where_less(self, less: Self, than: Self) -> Self;
     /// All eight: the halves are added, then the halves of that, then the two that are left.
     fn sum(self) -> f64;
+    /// For each byte the entry of its upper half in the first table times the entry of its lower half in the second.
+    fn by_halves(bytes: &[u8; 8], upper: &[f64; 16], lower: &[f64; 16]) -> Self;
 }
 
 impl Eight for [f64; 8] {
@@ -99,6 +101,11 @@ impl Eight for [f64; 8] {
         let four: [f64; 4] = std::array::from_fn(|lane| self[lane] + self[lane + 4]);
         (four[0] + four[2]) + (four[1] + four[3])
     }
+
+    #[inline(always)]
+    fn by_halves(bytes: &[u8; 8], upper: &[f64; 16], lower: &[f64; 16]) -> Self {
+        bytes.map(|byte| upper[usize::from(byte >> 4)] * lower[usize::from(byte & 15)])
+    }
 }
 
 /// A piece of work for [`Isa::run_eights`]; as for [`super::Job`], everything down to the innermost loop must be
@@ -132,11 +139,11 @@ mod avx {
         _mm_loadu_si128, _mm_storeu_si128, _mm_unpackhi_pd, _mm_unpacklo_epi8, _mm256_add_pd, _mm256_and_pd,
         _mm256_castpd256_pd128, _mm256_castsi256_si128, _mm256_cmp_pd, _mm256_cvtepi32_pd, _mm256_cvtepu8_epi32,
         _mm256_cvtepu16_epi32, _mm256_cvttpd_epi32, _mm256_div_pd, _mm256_extractf128_pd, _mm256_extractf128_si256,
-        _mm256_loadu_pd, _mm256_loadu_si256, _mm256_mul_pd, _mm256_set1_epi32, _mm256_set1_pd, _mm256_storeu_pd,
-        _mm256_storeu_si256, _mm256_xor_si256, _mm512_add_pd, _mm512_castpd512_pd256, _mm512_cmp_pd_mask,
-        _mm512_cvtepu8_epi64, _mm512_cvtepu16_epi64, _mm512_cvtepu32_pd, _mm512_cvtepu64_pd, _mm512_cvttpd_epu32,
-        _mm512_div_pd, _mm512_extractf64x4_pd, _mm512_loadu_pd, _mm512_mask_add_pd, _mm512_mul_pd, _mm512_set1_pd,
-        _mm512_storeu_pd,
+        _mm256_loadu_pd, _mm256_loadu_si256, _mm256_mul_pd, _mm256_set_pd, _mm256_set1_epi32, _mm256_set1_pd,
+        _mm256_storeu_pd, _mm256_storeu_si256, _mm256_xor_si256, _mm512_add_pd, _mm512_castpd512_pd256,
+        _mm512_cmp_pd_mask, _mm512_cvtepu8_epi64, _mm512_cvtepu16_epi64, _mm512_cvtepu32_pd, _mm512_cvtepu64_pd,
+        _mm512_cvttpd_epu32, _mm512_div_pd, _mm512_extractf64x4_pd, _mm512_loadu_pd, _mm512_mask_add_pd, _mm512_mul_pd,
+        _mm512_permutex2var_pd, _mm512_set1_pd, _mm512_srli_epi64, _mm512_storeu_pd,
     };
 
     /// Only ever made within [`eights_avx2`], so on machines that have AVX2.
@@ -275,6 +282,15 @@ mod avx {
         fn sum(self) -> f64 {
             unsafe { sum_of_four(_mm256_add_pd(self.0, self.1)) }
         }
+
+        #[inline(always)]
+        fn by_halves(bytes: &[u8; 8], upper: &[f64; 16], lower: &[f64; 16]) -> Self {
+            let of = |table: &[f64; 16], half: [u8; 8]| {
+                let at = |lane: usize| table[usize::from(half[lane] & 15)];
+                unsafe { Two(_mm256_set_pd(at(3), at(2), at(1), at(0)), _mm256_set_pd(at(7), at(6), at(5), at(4))) }
+            };
+            of(upper, bytes.map(|byte| byte >> 4)).mul(of(lower, *bytes))
+        }
     }
 
     // SAFETY of all blocks below: AVX-512 is there, see `One`, and loads and stores stay within their eight numbers.
@@ -351,6 +367,19 @@ mod avx {
                 sum_of_four(_mm256_add_pd(low, high))
             }
         }
+
+        #[inline(always)]
+        fn by_halves(bytes: &[u8; 8], upper: &[f64; 16], lower: &[f64; 16]) -> Self {
+            unsafe {
+                let words = _mm512_cvtepu8_epi64(_mm_loadl_epi64(bytes.as_ptr().cast()));
+                // Only the lowest four bits of an index count: which of two registers, and which of its eight.
+                let of = |table: &[f64; 16], index| {
+                    let (first, last) = (_mm512_loadu_pd(table.as_ptr()), _mm512_loadu_pd(table[8..].as_ptr()));
+                    _mm512_permutex2var_pd(first, index, last)
+                };
+                One(_mm512_mul_pd(of(upper, _mm512_srli_epi64::<4>(words)), of(lower, words)))
+            }
+        }
     }
 }
 
@@ -383,6 +412,9 @@ mod tests {
                 self.out.extend(stored.map(f64::to_bits));
             }
             self.out.extend(E::of_u16(&halves).whole().map(u64::from));
+            let [upper, lower] = [3.0, 7.0].map(|by| std::array::from_fn(|ix| by + ix as f64 / by));
+            E::by_halves(&bytes, &upper, &lower).store(&mut stored);
+            self.out.extend(stored.map(f64::to_bits));
         }
     }
 
@@ -406,8 +438,10 @@ mod tests {
             });
             let found: Vec<Vec<u64>> = found.collect();
             assert!(found.iter().all(|bytes| *bytes == found[0]));
-            let [bytes, two_bytes, halves, whole, quotients, steps, indices] = &found[0][9..].as_chunks::<8>().0 else {
-                panic!("seven eights");
+            let [bytes, two_bytes, halves, whole, quotients, steps, indices, products] =
+                &found[0][9..].as_chunks::<8>().0
+            else {
+                panic!("eight eights");
             };
             for lane in 0..8 {
                 let word = words[lane];
@@ -419,6 +453,8 @@ mod tests {
                 assert_eq!(f64::from_bits(quotients[lane]), x / y);
                 assert_eq!(f64::from_bits(steps[lane]), if x < y { y + 1.0 } else { y });
                 assert_eq!(indices[lane], u64::from(word as u16));
+                let (upper, lower) = (f64::from(word as u8 >> 4), f64::from(word as u8 & 15));
+                assert_eq!(f64::from_bits(products[lane]), (3.0 + upper / 3.0) * (7.0 + lower / 7.0));
             }
             let sum: f64 = numbers.as_flattened().iter().sum();
             assert!(

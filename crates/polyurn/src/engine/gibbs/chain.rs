@@ -75,16 +75,6 @@ impl<'t> Chain<'t> {
         Chain { tokens, single, isa, counts, factors, states, weigher, uniforms }
     }
 
-    /// Whether these can be the states of all tokens.
-    pub fn fits(tokens: &Tokens<'_>, states: &[u32]) -> bool {
-        let is_possible = |token: usize| {
-            let (_, kernel, _) = tokens.kernel(token);
-            let mut own = kernel.buckets.iter().zip(&states[tokens.states(token)]);
-            own.all(|(bucket, &state)| (state as usize) < bucket.n_states)
-        };
-        states.len() == tokens.n_states && (0..tokens.len()).all(is_possible)
-    }
-
     /// The states of all tokens.
     pub fn states(&self) -> &[u32] {
         &self.states

@@ -8,10 +8,14 @@
 
 mod chain;
 #[cfg(test)]
-mod reference;
+pub(super) mod reference;
 mod single;
 mod tokens;
 mod weigh;
+
+pub(super) use single::{pick, set};
+pub(super) use tokens::{EIGHT, Tokens};
+pub(super) use weigh::{Lone, Tilt, Weigher, draw_down};
 
 use crate::control::Control;
 use crate::engine::Problem;
@@ -23,7 +27,6 @@ use crate::{Purpose, Seed};
 use chain::Chain;
 use serde::{Deserialize, Serialize};
 use single::Single;
-use tokens::Tokens;
 
 /// The engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,8 +89,7 @@ impl Gibbs {
         let layout = problem.layout()?;
         let tokens = Tokens::new(layout)?;
         let job = Job { gibbs: self, problem, single: Single::new(&tokens), tokens: &tokens, seed };
-        let stage =
-            Stage::Main { name: "gibbs", fingerprint: layout.fingerprint(&format!("gibbs {}", self.sweeps), seed) };
+        let stage = Stage::alone("gibbs", layout.fingerprint(&format!("gibbs {}", self.sweeps), seed));
         let team = Team { n_threads: self.threads, is_one_by_one: false };
         let done = replicates(self.chains, stage, team, control, |turn, watch| job.chain(turn, watch))?;
         let warnings = done.warnings(self.chains);
@@ -107,7 +109,7 @@ impl Job<'_, '_> {
     fn chain(&self, turn: Turn, watch: &Watch<'_>) -> Result<ChainResult> {
         let stream = |sweep: u64| self.seed.stream(Purpose::Gibbs, turn.replicate, 0, sweep);
         let (single, isa) = (self.single.as_ref(), self.gibbs.isa);
-        let kept = watch.saved().filter(|kept: &Kept| Chain::fits(self.tokens, &kept.states));
+        let kept = watch.saved().filter(|kept: &Kept| self.tokens.fit(&kept.states));
         let look = || watch.tick(0.0);
         let (mut chain, mut ln_joint) = match kept {
             Some(Kept { ln_joint, states }) => (Chain::with_states(self.tokens, single, isa, states), ln_joint),

@@ -15,7 +15,7 @@ use crate::simd::Isa;
 use crate::{Purpose, Result};
 
 /// A model, data and the size of the prior: small enough to list every state of all tokens.
-const CASES: [(&str, &str, f64); 7] = [
+pub const CASES: [(&str, &str, f64); 7] = [
     ("doc -> k[2] -> word", "doc,word,count\n0,0,3\n0,1,1\n1,1,2\n1,2,2\n", 2.5),
     ("k[3] -> i j", "i,j,count\n0,0,2\n0,1,1\n1,1,2\n2,1,1\n", 1.7),
     ("k[2] -> x y z w v", "x,y,z,w,v,count\n0,0,0,1,0,3\n1,1,0,0,1,2\n1,1,1,0,0,2\n", 3.0),
@@ -29,7 +29,7 @@ const CASES: [(&str, &str, f64); 7] = [
     ("g[2] -> h[2]; g -> x; h -> y; x ~ y", "x,y,count\n0,1,2\n1,1,1\n0,0,1\n", 2.2),
 ];
 
-fn with_case<R>((model, data, a): (&str, &str, f64), f: impl FnOnce(&Problem<'_>) -> R) -> R {
+pub fn with_case<R>((model, data, a): (&str, &str, f64), f: impl FnOnce(&Problem<'_>) -> R) -> R {
     let data = read_from(data.as_bytes(), "case", Format::Csv).unwrap();
     let binding = bind(&ModelSource::parse(model).unwrap(), &data, BindOptions::default()).unwrap();
     let prior = Prior::build(&binding.model, &PriorSettings { a: Some(a), ..Default::default() }).unwrap();

@@ -208,7 +208,7 @@ fn change<const IS_MORE: bool>(row: &mut [u32; EIGHT], lane: usize) {
 
 /// Another value for one of eight numbers.
 #[inline(always)]
-fn set(row: &mut [f64; EIGHT], lane: usize, value: f64) {
+pub fn set(row: &mut [f64; EIGHT], lane: usize, value: f64) {
     for (ix, number) in row.iter_mut().enumerate() {
         *number = if ix == lane { value } else { *number };
     }
@@ -216,7 +216,7 @@ fn set(row: &mut [f64; EIGHT], lane: usize, value: f64) {
 
 /// A value in proportion to its weight: first its lane, by the sums over the rows of eight, then its row.
 #[inline(always)]
-fn pick<E: Eight>(weights: &[[f64; EIGHT]], sums: E, uniform: f64) -> usize {
+pub fn pick<E: Eight>(weights: &[[f64; EIGHT]], sums: E, uniform: f64) -> usize {
     let mut of_lanes = [0.0; EIGHT];
     sums.store(&mut of_lanes);
     let mut target = uniform * sums.sum();
@@ -239,7 +239,7 @@ fn pick<E: Eight>(weights: &[[f64; EIGHT]], sums: E, uniform: f64) -> usize {
 
 /// Where rounding has left a value that cannot be.
 #[cold]
-fn likeliest(weights: &[[f64; EIGHT]]) -> usize {
+pub fn likeliest(weights: &[[f64; EIGHT]]) -> usize {
     let all = weights.as_flattened();
     (0..all.len()).max_by(|&x, &y| all[x].total_cmp(&all[y])).unwrap_or(0)
 }

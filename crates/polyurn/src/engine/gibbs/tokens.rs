@@ -85,6 +85,16 @@ impl<'p> Tokens<'p> {
         first..first + n_buckets
     }
 
+    /// Whether these can be the states of all tokens.
+    pub fn fit(&self, states: &[u32]) -> bool {
+        let is_possible = |token: usize| {
+            let (_, kernel, _) = self.kernel(token);
+            let mut own = kernel.buckets.iter().zip(&states[self.states(token)]);
+            own.all(|(bucket, &state)| (state as usize) < bucket.n_states)
+        };
+        states.len() == self.n_states && (0..self.len()).all(is_possible)
+    }
+
     /// First line of a place.
     pub fn line(&self, place: Place) -> usize {
         self.first_line[place.block as usize] as usize + place.offset as usize

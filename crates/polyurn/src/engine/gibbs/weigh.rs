@@ -12,13 +12,31 @@ pub struct Lone<'t> {
     pub kernel_ix: usize,
     pub kernel: &'t Kernel,
     pub places: &'t [Place],
+    /// Weights other than the model's.
+    pub tilt: Option<Tilt<'t>>,
+}
+
+/// Weights between those of the model and those of something simpler: every factor to a power, times a power of a reference.
+#[derive(Debug, Clone, Copy)]
+pub struct Tilt<'t> {
+    /// For each counted table its power.
+    pub powers: &'t [f64],
+    /// For each state of all buckets ln of its probability under the reference; empty where there is none.
+    pub ln_reference: &'t [f64],
+    /// The power of the reference.
+    pub reference_power: f64,
 }
 
 impl<'t> Lone<'t> {
     /// A token of the list.
     pub fn of(tokens: &'t Tokens<'t>, token: usize) -> Self {
         let (kernel_ix, kernel, places) = tokens.kernel(token);
-        Lone { tokens, kernel_ix, kernel, places }
+        Lone { tokens, kernel_ix, kernel, places, tilt: None }
+    }
+
+    /// The power of a table's factors.
+    fn power(&self, term: &Term) -> f64 {
+        self.tilt.map_or(1.0, |tilt| tilt.powers[term.counted])
     }
 
     /// The line that a term reads in a state.
@@ -64,7 +82,10 @@ impl<'t> Lone<'t> {
             } else {
                 0
             };
-            let factor = self.factor(term, state, counts, n_more, is_log);
+            let mut factor = self.factor(term, state, counts, n_more, is_log);
+            if self.tilt.is_some() && factor > f64::NEG_INFINITY {
+                factor *= self.power(term);
+            }
             let product = if term.is_numerator { &mut cells } else { &mut rows };
             for _ in 0..term.power {
                 if is_log { *product += factor } else { *product *= factor }
@@ -80,7 +101,11 @@ impl<'t> Lone<'t> {
             let state_of = |bucket: usize| states[bucket] as usize;
             let state = state_of(term.bucket);
             let n_more = self.n_earlier(term, self.line(term, state), state_of);
-            let of_term = self.factor(term, state, counts, n_more, false) / self.factor(term, state, counts, 0, false);
+            let mut of_term =
+                self.factor(term, state, counts, n_more, false) / self.factor(term, state, counts, 0, false);
+            if self.tilt.is_some() {
+                of_term = of_term.powf(self.power(term));
+            }
             ratio *= if term.is_numerator { of_term } else { 1.0 / of_term };
         }
         ratio
@@ -119,7 +144,7 @@ impl Weigher {
     /// Nothing is drawn where every state is impossible.
     pub fn draw(&mut self, token: Lone<'_>, counts: &[u32], states: &mut [u32], rng: &mut impl Rng) -> f64 {
         let kernel = token.kernel;
-        let is_log = token.tokens.layout.is_guarded(token.kernel_ix, 1.0);
+        let is_log = token.tilt.is_some() || token.tokens.layout.is_guarded(token.kernel_ix, 1.0);
         self.theta.resize(kernel.n_states(), 0.0);
         self.messages.resize(kernel.n_messages(), 0.0);
         let mut ln_total = 0.0;
@@ -127,6 +152,12 @@ impl Weigher {
             let first = kernel.first_state[ix];
             for state in 0..bucket.n_states {
                 let mut weight = token.weight(ix, state, counts, is_log);
+                if let Some(Tilt { ln_reference, reference_power, .. }) = token.tilt
+                    && reference_power > 0.0
+                    && let Some(ln) = ln_reference.get(first + state)
+                {
+                    weight += reference_power * ln;
+                }
                 for &child in &kernel.children[ix] {
                     let entry = kernel.buckets[child].message_of_parent_state[state] as usize;
                     let message = self.messages[kernel.first_message[child] + entry];
@@ -163,18 +194,7 @@ impl Weigher {
     }
 
     fn draw_down(&self, kernel: &Kernel, states: &mut [u32], rng: &mut impl Rng) {
-        for (ix, bucket) in kernel.buckets.iter().enumerate().rev() {
-            let theta = &self.theta[kernel.first_state[ix]..][..bucket.n_states];
-            let (first, size) = match bucket.parent {
-                None => (0, bucket.n_states),
-                Some(parent) => {
-                    let entry = bucket.message_of_parent_state[states[parent] as usize] as usize;
-                    (entry * bucket.size, bucket.size)
-                }
-            };
-            let slice = &theta[first..first + size];
-            states[ix] = (first + pick(slice, open_unit(rng))) as u32;
-        }
+        draw_down(kernel, &self.theta, states, rng);
     }
 
     /// A Gibbs update of a token that is in the counts.
@@ -209,4 +229,20 @@ fn pick(weights: &[f64], uniform: f64) -> usize {
         }
     }
     last
+}
+
+/// Draws the states of all buckets by the weights of their states, parents first.
+pub fn draw_down(kernel: &Kernel, theta: &[f64], states: &mut [u32], rng: &mut impl Rng) {
+    for (ix, bucket) in kernel.buckets.iter().enumerate().rev() {
+        let theta = &theta[kernel.first_state[ix]..][..bucket.n_states];
+        let (first, size) = match bucket.parent {
+            None => (0, bucket.n_states),
+            Some(parent) => {
+                let entry = bucket.message_of_parent_state[states[parent] as usize] as usize;
+                (entry * bucket.size, bucket.size)
+            }
+        };
+        let slice = &theta[first..first + size];
+        states[ix] = (first + pick(slice, open_unit(rng))) as u32;
+    }
 }

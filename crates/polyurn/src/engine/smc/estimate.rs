@@ -121,7 +121,7 @@ fn error_from_ancestors(runs: &[RunResult], n_particles: usize) -> Option<f64> {
 /// Standard error of ln of a mean: the relative standard error of the mean (delta method). It never exceeds one, also when
 /// runs scatter by a thousand nats and one of them is the whole mean; beyond a nat of scatter, the error is at least that
 /// of the mean of the logs, and by how much the mean of so few runs is too low.
-fn error_of_mean(logs: &[f64], ln_mean: f64) -> f64 {
+pub fn error_of_mean(logs: &[f64], ln_mean: f64) -> f64 {
     let n = logs.len() as f64;
     let variance = logs.iter().map(|ln| ((ln - ln_mean).exp() - 1.0).powi(2)).sum::<f64>() / (n - 1.0);
     let delta = (variance / n).sqrt();

@@ -34,9 +34,11 @@ mod tune;
 mod word;
 mod workspace;
 
+pub(super) use estimate::error_of_mean;
 pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
 pub use order::Order;
 pub use posterior::{ParticleAllocation, RecordAllocation, RecordPosterior, SmcPosterior, WeightedAllocation};
+pub(super) use resample::resample;
 pub use resample::{Scheme, When};
 pub use run::{Path, RunResult};
 pub use schedule::{Pace, Scan, Schedule};
@@ -178,7 +180,7 @@ impl Prepared<'_, '_> {
         // What is certain need not be repeated.
         let n_runs = if is_certain { 1 } else { smc.runs };
         let fingerprint = self.fingerprint(seed);
-        let done = replicates(n_runs, Stage::Main { name: "smc", fingerprint }, self.team, control, |turn, watch| {
+        let done = replicates(n_runs, self.stage(fingerprint, seed), self.team, control, |turn, watch| {
             with_word!(self.one_run(seed, turn, watch))
         })?;
         let warnings = done.warnings(n_runs);
@@ -187,18 +189,15 @@ impl Prepared<'_, '_> {
         Ok(estimate)
     }
 
-    /// Runs with these numbers, without checkpoints: somebody else's may be waiting.
+    /// Runs with these numbers.
     fn pilot(&self, first: u64, place: PilotPlace, seed: Seed, control: &mut Control<'_>) -> Result<Vec<RunResult>> {
-        let done = replicates(
-            self.smc.runs,
-            Stage::Pilot { name: "smc, pilots", place },
-            self.team,
-            control,
-            |turn, watch| {
-                let turn = Turn { replicate: first + turn.replicate, ..turn };
-                with_word!(self.one_run(seed, turn, watch))
-            },
-        )?;
+        let mut mix = Mixer(self.fingerprint(seed));
+        mix.word(first);
+        let stage = Stage { name: "smc, pilots", pilot: Some(place), ..self.stage(mix.0, seed) };
+        let done = replicates(self.smc.runs, stage, self.team, control, |turn, watch| {
+            let turn = Turn { replicate: first + turn.replicate, ..turn };
+            with_word!(self.one_run(seed, turn, watch))
+        })?;
         Ok(done.finished)
     }
 
@@ -229,10 +228,9 @@ impl Prepared<'_, '_> {
         mix.word(1);
         mix.word(n_draws as u64);
         let n_runs = if self.layout.records.len() == 0 { 1 } else { self.smc.runs };
-        let done =
-            replicates(n_runs, Stage::Main { name: "smc", fingerprint: mix.0 }, self.team, control, |turn, watch| {
-                with_word!(self.one_posterior(&sheet, n_draws, seed, turn, watch))
-            })?;
+        let done = replicates(n_runs, self.stage(mix.0, seed), self.team, control, |turn, watch| {
+            with_word!(self.one_posterior(&sheet, n_draws, seed, turn, watch))
+        })?;
         if done.finished.iter().all(|run| run.result.ln_p_sequence == f64::NEG_INFINITY) {
             return Err(Error::Setting(
                 "the data cannot occur under this model and prior, so there is no posterior".into(),
@@ -274,7 +272,7 @@ impl Prepared<'_, '_> {
     ) -> Result<UnknownRuns> {
         let mut mix = Mixer(self.fingerprint(seed));
         mix.word(range);
-        let stage = Stage::Main { name: "smc", fingerprint: mix.0 };
+        let stage = self.stage(mix.0, seed);
         let done = replicates(self.smc.runs, stage, self.team, control, |turn, watch| {
             with_word!(self.one_unknown_run(wants_more(), seed, turn, watch))
         })?;
@@ -308,6 +306,11 @@ impl Prepared<'_, '_> {
     }
 
     /// Tells runs of different problems or settings apart, so that a checkpoint is not taken up by another one.
+    /// A stage of this job, whose pilots know nothing of its settings yet.
+    fn stage(&self, fingerprint: u64, seed: Seed) -> Stage {
+        Stage { name: "smc", job: self.layout.fingerprint("smc", seed), fingerprint, pilot: None }
+    }
+
     fn fingerprint(&self, seed: Seed) -> u64 {
         self.layout.fingerprint(&format!("smc {} {:?}", self.smc.particles, self.smc.path), seed)
     }

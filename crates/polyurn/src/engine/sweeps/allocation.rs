@@ -125,7 +125,6 @@ impl BestAllocation {
         let fingerprint = self.climb.fingerprint(&settings, problem, &layout, &arrangements, given.as_ref(), seed);
         let climb = Climb { restarts: if given.is_some() { 1 } else { self.climb.restarts }, ..self.climb.clone() };
         let (climbs, state) = climb.climb_from_all(name, fingerprint, control, |restart, watch| {
-            let tick = |share: f64| watch.tick(share);
             let weights =
                 given.clone().unwrap_or_else(|| start::random(&layout, Spread::Slight, has_prior, seed, restart));
             let mut ascent = Ascent::new(&layout, &arrangements, self.given, weights, self.climb.isa);
@@ -133,9 +132,9 @@ impl BestAllocation {
             let share = Cell::new(0.0);
             let tick_at = |now: f64| {
                 share.set(now);
-                tick(now)
+                watch.tick(now)
             };
-            let look = || tick(share.get());
+            let look = || watch.tick_inside(share.get());
             let mut work = Work { ascent, look: &look };
             let (mut trace, end) = climb.climb(yardstick, &mut work, own, watch, &tick_at)?;
             let ascent = work.ascent;
@@ -195,6 +194,9 @@ impl Ascend for Work<'_, '_> {
     }
 
     fn keep(&self, watch: &Watch<'_>, trace: &[f64]) {
+        if trace.is_empty() {
+            return;
+        }
         let Ascent { logs, counts, point, .. } = &self.ascent;
         let point = point.as_ref().map(Point::to_list);
         watch.keep(&Kept { trace: trace.to_vec(), logs: logs.clone(), counts: counts.to_vec(), point });

@@ -127,8 +127,8 @@ impl Em {
                 let ascent = Ascent::new(&layout, way, self.mode, total, n_seen, has_unknown, from, self.climb.isa);
                 // A sweep tells the objective before it: the trace is one behind, and one more look brings it up to date.
                 let part = Climb { max_iter, ..climb.clone() };
-                let Stage { is_trial, tried, own } = stage;
-                let mut work = Part { ascent, is_trial, tried };
+                let Stage { trial, tried, own } = stage;
+                let mut work = Part { ascent, trial, tried };
                 let (mut trace, end) = part.climb(yardstick, &mut work, own, watch, tick)?;
                 let mut ascent = work.ascent;
                 trace.push(ascent.objective());
@@ -148,27 +148,36 @@ impl Em {
             let of_trial = TRIAL_SWEEPS.min(climb.max_iter);
             let n_left = climb.max_iter - of_trial;
             let n_sweeps = (n_trials * of_trial + n_left) as f64;
+            let (mut trial, mut best, mut under_way) = (0, None, None);
             if let Some((from, stage)) = kept {
-                // The trials were over.
-                let tick = |share: f64| tick(1.0 - (1.0 - share) * n_left as f64 / n_sweeps);
-                let tried = stage.tried.clone();
-                let climbed = go(&way, from, stage, n_left, watch, &tick)?;
-                return Ok(Climbed { trace: [tried, climbed.trace].concat(), ..climbed });
+                let Some((number, found)) = stage.trial.clone() else {
+                    // The trials were over.
+                    let tick = |share: f64| tick(1.0 - (1.0 - share) * n_left as f64 / n_sweeps);
+                    let tried = stage.tried.clone();
+                    let climbed = go(&way, from, stage, n_left, watch, &tick)?;
+                    return Ok(Climbed { trace: [tried, climbed.trace].concat(), ..climbed });
+                };
+                (trial, best, under_way) = (number, found, Some((from, stage)));
             }
-            let mut best: Option<Climbed> = None;
-            for trial in 0..n_trials {
+            while trial < n_trials {
                 let tick = |share: f64| tick((trial as f64 + share) * of_trial as f64 / n_sweeps);
-                let stage = Stage { is_trial: true, ..Stage::default() };
-                let tried = go(trial_way, start(restart * n_trials + trial), stage, of_trial, watch, &tick);
-                best = Some(match (best, tried) {
-                    (Some(best), Ok(tried)) => best.or_better(tried),
+                let (from, stage) = under_way.take().unwrap_or_else(|| {
+                    let stage = Stage { trial: Some((trial, best.clone())), ..Stage::default() };
+                    (start(restart * n_trials + trial), stage)
+                });
+                let tried = go(trial_way, from, stage, of_trial, watch, &tick);
+                let so_far = match (best, tried) {
+                    (Some(best), Ok(tried)) => Climbed::or_better(best, tried),
                     // Every state is an answer.
                     (Some(best), Err(Error::Stopped(_))) => best.stopped(),
                     (_, tried) => tried?,
-                });
-                if best.as_ref().is_some_and(|best| best.end == End::Stopped) {
+                };
+                let is_over = so_far.end == End::Stopped;
+                best = Some(so_far);
+                if is_over {
                     break;
                 }
+                trial += 1;
             }
             let tried = best.expect("at least one was tried");
             if n_left == 0 || tried.end == End::Stopped {
@@ -263,8 +272,8 @@ impl Reached {
 /// Where a climb begins: with trials, after them, or in the middle.
 #[derive(Debug, Default)]
 struct Stage {
-    /// A trial is made again: it is short.
-    is_trial: bool,
+    /// In a trial: which one, and the best of those before it.
+    trial: Option<(u64, Option<Climbed>)>,
     /// Objectives of the trial that is climbed on from.
     tried: Vec<f64>,
     /// Those since then.
@@ -274,6 +283,7 @@ struct Stage {
 /// What is kept of a climb.
 #[derive(Serialize, Deserialize)]
 struct Kept {
+    trial: Option<(u64, Option<Climbed>)>,
     tried: Vec<f64>,
     own: Vec<f64>,
     point: Vec<f64>,
@@ -283,9 +293,9 @@ struct Kept {
 impl Kept {
     /// Where it was; `None` if it is of another make.
     fn reached(self, layout: &Layout, mode: Mode) -> Option<(Reached, Stage)> {
-        let Kept { tried, own, point, n_unknown } = self;
+        let Kept { trial, tried, own, point, n_unknown } = self;
         let is_whole = point.len() == layout.n_cells + layout.n_rows;
-        let stage = Stage { is_trial: false, tried, own };
+        let stage = Stage { trial, tried, own };
         is_whole.then(|| (Reached { point: Point::from_list(layout, mode, &point), n_unknown }, stage))
     }
 }
@@ -293,7 +303,7 @@ impl Kept {
 /// A part of a climb.
 struct Part<'l> {
     ascent: Ascent<'l>,
-    is_trial: bool,
+    trial: Option<(u64, Option<Climbed>)>,
     tried: Vec<f64>,
 }
 
@@ -303,9 +313,11 @@ impl Ascend for Part<'_> {
     }
 
     fn keep(&self, watch: &Watch<'_>, trace: &[f64]) {
-        if !self.is_trial {
+        let is_later_trial = self.trial.as_ref().is_some_and(|(trial, _)| *trial > 0);
+        if !trace.is_empty() || !self.tried.is_empty() || is_later_trial {
             let (point, n_unknown) = (self.ascent.point.to_list(), self.ascent.n_unknown);
-            watch.keep(&Kept { tried: self.tried.clone(), own: trace.to_vec(), point, n_unknown });
+            let (trial, tried) = (self.trial.clone(), self.tried.clone());
+            watch.keep(&Kept { trial, tried, own: trace.to_vec(), point, n_unknown });
         }
     }
 }

@@ -126,7 +126,7 @@ pub struct Climbs {
 pub(super) trait Ascend {
     /// One sweep; the objective.
     fn sweep(&mut self) -> Result<f64>;
-    /// Hands over what is needed to go on from here, after sweeps with these objectives.
+    /// Hands over what is needed to go on from here, after sweeps with these objectives; nothing where nothing was done.
     fn keep(&self, watch: &Watch<'_>, trace: &[f64]);
 }
 
@@ -143,7 +143,7 @@ impl Climb {
     ) -> Result<(Vec<f64>, End)> {
         while (trace.len() as u64) < self.max_iter {
             let go_on = tick(trace.len() as f64 / self.max_iter as f64);
-            if (watch.is_asked() || go_on.is_err()) && !trace.is_empty() {
+            if watch.is_asked() || go_on.is_err() {
                 work.keep(watch, &trace);
             }
             let objective = match go_on.and_then(|()| work.sweep()) {
@@ -176,7 +176,7 @@ impl Climb {
         run: impl Fn(u64, &Watch<'_>) -> Result<Climbed> + Sync,
     ) -> Result<(Climbs, Vec<f64>)> {
         let team = Team { n_threads: self.threads, is_one_by_one: false };
-        let stage = Stage::Main { name, fingerprint };
+        let stage = Stage::alone(name, fingerprint);
         // Climbs that were stopped are part of an answer, and of no checkpoint.
         let stopped: Mutex<Vec<(u64, Climbed)>> = Mutex::new(Vec::new());
         let found = replicates(self.restarts, stage, team, control, |turn, watch| {

@@ -207,6 +207,9 @@ impl Ascend for Part<'_> {
 
     fn keep(&self, watch: &Watch<'_>, trace: &[f64]) {
         let ascent = &self.ascent;
+        if trace.is_empty() && self.before.is_empty() {
+            return;
+        }
         watch.keep(&KeptPart {
             is_held: self.is_held,
             bound: self.bound.parts(),

@@ -200,7 +200,6 @@ impl<'r, W: Word> Run<'r, W> {
     }
 
     fn go_through(&mut self, from: Place, watch: &Watch<'_>) -> Result<()> {
-        let tick = |share: f64| watch.tick(share);
         let n_tokens = self.course.order.len();
         let is_cooled = self.path.start_scale != 1.0;
         let n_steps = if is_cooled { self.path.n_cooling.max(1) } else { 0 };
@@ -214,10 +213,11 @@ impl<'r, W: Word> Run<'r, W> {
             return Ok(());
         }
         for position in 0..n_tokens {
-            let go_on = || tick(position as f64 * work_of_token / work);
+            let share = position as f64 * work_of_token / work;
+            let go_on = || watch.tick_inside(share);
             let is_done = position < from.n_placed;
             if !is_done {
-                self.look(watch, Place { n_placed: position, n_cooled: 0 }, go_on())?;
+                self.look(watch, Place { n_placed: position, n_cooled: 0 }, watch.tick(share))?;
             }
             // Moves after the last token change nothing any more, unless somebody looks at the particles.
             let is_last = position + 1 == n_tokens && !is_cooled;
@@ -253,8 +253,9 @@ impl<'r, W: Word> Run<'r, W> {
             }
         }
         for step in 1 + from.n_cooled..=n_steps {
-            let go_on = || tick((work_of_token + f64::from(step - 1)) * n_tokens as f64 / work);
-            self.look(watch, Place { n_placed: n_tokens, n_cooled: step - 1 }, go_on())?;
+            let share = (work_of_token + f64::from(step - 1)) * n_tokens as f64 / work;
+            let go_on = || watch.tick_inside(share);
+            self.look(watch, Place { n_placed: n_tokens, n_cooled: step - 1 }, watch.tick(share))?;
             // Equal ratios; the last step ends at one exactly.
             let to = self.path.start_scale.powf(1.0 - f64::from(step) / f64::from(n_steps));
             self.cool(if step == n_steps { 1.0 } else { to }, step == n_steps);
