@@ -177,6 +177,8 @@ pub enum ScoreMethod {
     Sis,
     /// Free urns, hits counted: the baseline that the paper rejects.
     Naive,
+    /// Annealing over all tokens at once, from a reference that Gibbs chains find: for tens of thousands of tokens.
+    Anneal,
     /// Variational Bayes: a lower bound of the evidence, in little time.
     Vb,
 }
@@ -216,6 +218,23 @@ pub struct ParticleArgs {
     /// Vector instructions: `auto` takes the best of this machine; the result is the same.
     #[arg(long, value_name = "scalar|auto", help_heading = "Particles")]
     pub kernel: Option<KernelArg>,
+}
+
+/// Settings of annealing. What is not given is chosen from the problem and the time limit.
+#[derive(Debug, Default, Args)]
+pub struct AnnealArgs {
+    /// Go back from the posterior, too, for an upper bound: the evidence lies between the two.
+    #[arg(long, help_heading = "Annealing")]
+    pub bracket: bool,
+    /// Steps of the path, with a sweep over all tokens after each [default: 1000, or what the time limit allows].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Annealing")]
+    pub sweeps: Option<u64>,
+    /// Gibbs chains that go ahead; the best one makes the reference [default: one a thread, at least 2].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), help_heading = "Annealing")]
+    pub chains: Option<u64>,
+    /// Sweeps of each of these chains [default: 0.6 times --sweeps, at least 200].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Annealing")]
+    pub chain_sweeps: Option<u64>,
 }
 
 /// Settings of the engines that sweep.
@@ -372,6 +391,8 @@ pub struct ScoreArgs {
     #[command(flatten)]
     pub particles: ParticleArgs,
     #[command(flatten)]
+    pub anneal: AnnealArgs,
+    #[command(flatten)]
     pub sweeps: SweepArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -427,6 +448,8 @@ pub struct ContestArgs {
     pub csv: bool,
     #[command(flatten)]
     pub particles: ParticleArgs,
+    #[command(flatten)]
+    pub anneal: AnnealArgs,
     #[command(flatten)]
     pub sweeps: SweepArgs,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! `polyurn`: which rank, which structure? The evidence of hidden-variable models of counts, from the command line.
 
+mod anneal;
 mod args;
 mod checkpoint;
 mod cmd;

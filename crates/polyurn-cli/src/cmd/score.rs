@@ -2,7 +2,7 @@
 
 use super::curve::Curve;
 use super::score_shown::Shown;
-use crate::args::{LimitArgs, ParticleArgs, ScoreArgs, ScoreMethod, SweepArgs};
+use crate::args::{AnnealArgs, LimitArgs, ParticleArgs, ScoreArgs, ScoreMethod, SweepArgs};
 use crate::grid::Point;
 use crate::load::{load_bound, load_model};
 use crate::maximise::refuse_varied;
@@ -38,7 +38,7 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     let scoring = Scoring {
         given: args.given.clone(),
         totals: args.totals,
-        ..scoring(args.method, &args.particles, &args.sweeps, &args.limits)?
+        ..scoring(args.method, &args.particles, &args.anneal, &args.sweeps, &args.limits)?
     };
     let job = Job { args, scoring, binding: &binding, seed: output.seed() };
     match given.curve {
@@ -62,32 +62,40 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
 pub fn scoring(
     method: ScoreMethod,
     particles: &ParticleArgs,
+    anneal: &AnnealArgs,
     sweeps: &SweepArgs,
     limits: &LimitArgs,
 ) -> Result<Scoring> {
     let method = match method {
+        ScoreMethod::Auto if anneal.is_any_given() => Method::Anneal,
         ScoreMethod::Auto => Method::Auto,
         ScoreMethod::Exact => Method::Exact,
         ScoreMethod::Smc => Method::Smc,
         ScoreMethod::Sis => Method::Sis,
         ScoreMethod::Naive => Method::Naive,
+        ScoreMethod::Anneal => Method::Anneal,
         ScoreMethod::Vb => Method::Vb,
     };
     match method {
         Method::Exact => particles.check("exact", &[])?,
         Method::Sis => particles.check("sis", &["--particles", "--runs", "--order", "--kernel"])?,
         Method::Naive => particles.check("naive", &["--particles"])?,
+        Method::Anneal => particles.check("anneal", &["--particles", "--runs", "--kernel"])?,
         Method::Vb => particles.check("vb", &["--kernel"])?,
         Method::Auto | Method::Smc => {}
     }
     if method != Method::Vb {
         sweeps.refuse(method.name())?;
     }
+    if method != Method::Anneal {
+        anneal.refuse(method.name())?;
+    }
     let (wish, order_by) = particles.wish()?;
     let default = Scoring::default();
     Ok(Scoring {
         method,
         wish,
+        anneal: anneal.wish(particles),
         order_by: order_by.map(ToOwned::to_owned),
         wants_particles: particles.is_any_given(),
         urns: particles.particles.unwrap_or(default.urns),

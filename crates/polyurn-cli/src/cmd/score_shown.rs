@@ -1,5 +1,6 @@
 //! Shows the evidence of one model, to programs and to people.
 
+use crate::anneal::{RESTS_ON, add_annealed, annealed_text};
 use crate::maximise::{maximised_json, maximised_text};
 use crate::output::{Output, number};
 use crate::particles::Report;
@@ -54,6 +55,9 @@ impl Shown<'_> {
         if let Some(report) = self.report() {
             report.add_to(&mut object);
         }
+        if let Some(annealed) = &self.score.annealed {
+            add_annealed(annealed, &mut object);
+        }
         if let Some((climbs, constant)) = &self.score.climbs {
             add_climbs(climbs, *constant, &mut object);
         }
@@ -90,6 +94,9 @@ impl Shown<'_> {
         if let Some(report) = self.report() {
             text += &format!("             {}\n", report.text(13));
         }
+        if let Some(annealed) = &self.score.annealed {
+            text += &format!("             {}\n", annealed_text(annealed, 13));
+        }
         if let Some((climbs, _)) = &self.score.climbs {
             text += &format!("             {}\n", climbs_text(climbs));
         }
@@ -103,6 +110,10 @@ impl Shown<'_> {
         let show = |value: f64| show_estimate(value, self.score.std_error);
         let name = if self.score.bound() == "lower" { "lower bound (ELBO)" } else { "ln evidence" };
         let mut rows = vec![vec![name.to_owned(), show(self.score.log_marginal), show_error(self.score.std_error)]];
+        if let Some(bracket) = self.score.bracket() {
+            rows.push(vec!["  at least".into(), show(bracket.lower)]);
+            rows.push(vec!["  at most".into(), show(bracket.upper)]);
+        }
         if let Some(parts) = &self.score.parts {
             for (name, value) in [
                 ("  total", parts.log_p_total),
@@ -121,6 +132,10 @@ impl Shown<'_> {
             rows.push(vec![name.into(), show(given)]);
         }
         text += &columns(&rows);
+        if let Some(bracket) = self.score.bracket().filter(|bracket| bracket.error > 0.0) {
+            let sure = 100.0 * (1.0 - bracket.error);
+            text += &format!("\nEach bound holds with a probability of {sure} %: {RESTS_ON}.\n");
+        }
         if let Some(totals) = &self.score.totals {
             text += &self.totals_text(totals);
         }

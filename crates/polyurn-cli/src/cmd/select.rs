@@ -52,7 +52,7 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     let given =
         models.iter().map(|model| load_model(model, &args.prior)?.with_prior()).collect::<Result<Vec<_>, _>>()?;
     let a_values = a_values(&given[0], args)?;
-    let scoring = scoring(args.method, &args.particles, &args.sweeps, &args.limits)?;
+    let scoring = scoring(args.method, &args.particles, &args.anneal, &args.sweeps, &args.limits)?;
     let fractions = args.method == ScoreMethod::Vb;
     let (dataset, _) = load_data(&args.data.data, args.data.reading.format, fractions, &output)?;
     let entries = given.into_iter().zip(models).map(|(given, name)| Entry {

@@ -3,6 +3,7 @@
 //! Engines only ever return the probability of one sequence of records; [`crate::evidence`] adds the total and the
 //! arrangements in one place.
 
+pub mod anneal;
 mod assignments;
 pub mod enumerate;
 pub mod exact;

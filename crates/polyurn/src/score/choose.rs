@@ -3,11 +3,13 @@
 use super::{Means, Method, Scoring, free_sizes};
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::anneal::Anneal;
 use crate::engine::exact::{Cost, Exact, Prepared};
 use crate::engine::smc::{Crew, Order, Settled, When, Wish};
 use crate::engine::sweeps::{Climb, Vb};
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
+use crate::warning::Warning;
 
 /// The engine that was chosen, made ready where that is work.
 pub(super) enum Engine<'p> {
@@ -17,6 +19,8 @@ pub(super) enum Engine<'p> {
     ExactTotals(Exact),
     /// By this name, `smc` or `sis`.
     Particles(&'static str, Settled),
+    /// All tokens at once, and what a user should know of its settings.
+    Anneal(Anneal, Option<Warning>),
     /// So many urns.
     Naive(u64),
     /// A lower bound.
@@ -63,6 +67,10 @@ impl Scoring {
                 Ok((Engine::Particles("sis", smc(plain)?), asked()))
             }
             Method::Naive => Ok((Engine::Naive(self.urns), asked())),
+            Method::Anneal => {
+                let (anneal, warning) = self.anneal.settle(problem, crew, means.time, means.seed)?;
+                Ok((Engine::Anneal(anneal, warning), asked()))
+            }
             Method::Vb => {
                 if self.totals.is_some() {
                     let message =

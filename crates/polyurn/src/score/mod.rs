@@ -6,11 +6,12 @@ mod scored;
 
 pub use choose::{ASKED_FOR, order_by};
 pub use maximised::{Maximised, free_sizes};
-pub use scored::{Particles, Score};
+pub use scored::{Annealed, Particles, Score};
 
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::anneal::AnnealWish;
 use crate::engine::exact::TotalsRange;
 use crate::engine::naive::naive;
 use crate::engine::smc::{Settled, Wish};
@@ -39,6 +40,8 @@ pub enum Method {
     Sis,
     /// Free urns, hits counted.
     Naive,
+    /// Annealing over the whole data.
+    Anneal,
     /// Variational Bayes: a lower bound.
     Vb,
 }
@@ -52,6 +55,7 @@ impl Method {
             Method::Smc => "smc",
             Method::Sis => "sis",
             Method::Naive => "naive",
+            Method::Anneal => "anneal",
             Method::Vb => "vb",
         }
     }
@@ -64,6 +68,8 @@ pub struct Scoring {
     pub method: Method,
     /// Settings of the particles, without a time limit: that comes with each job.
     pub wish: Wish,
+    /// Settings of annealing.
+    pub anneal: AnnealWish,
     /// Order tokens by this node, whatever the wish says.
     pub order_by: Option<String>,
     /// Whether `auto` is to take particles, because some of their settings were given.
@@ -93,6 +99,7 @@ impl Default for Scoring {
         Scoring {
             method: Method::Auto,
             wish: Wish::default(),
+            anneal: AnnealWish::default(),
             order_by: None,
             wants_particles: false,
             urns: NAIVE_URNS,
@@ -165,6 +172,7 @@ impl Scoring {
             why,
             kernel: if has_unseen || !is_known { "state map" } else { "closed form" }.into(),
             particles: None,
+            annealed: None,
             hits: None,
             climbs: None,
             maximised: Vec::new(),
@@ -204,6 +212,18 @@ impl Scoring {
                     score.totals = Some(found.totals);
                     None
                 }
+            }
+            Engine::Anneal(anneal, warning) => {
+                let estimate = anneal.ln_p_sequence(&problem, means.seed, control)?;
+                score.method = "anneal".into();
+                score.kernel = anneal.isa.name().into();
+                score.warnings.extend(warning);
+                let sequence = Double::from(estimate.ln_p_sequence);
+                let parts = evidence(&problem, sequence)?;
+                let to_marginal = parts.log_p_total + parts.log_arrangements;
+                parts_as_given = Some(parts);
+                score.take_annealed(Annealed { anneal, estimate, to_marginal });
+                Some(sequence)
             }
             Engine::Vb(vb) => {
                 let fit = control.until(control.turn_end(), |control| vb.fit(&problem, means.seed, control))?;

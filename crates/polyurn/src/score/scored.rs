@@ -2,6 +2,7 @@
 
 use super::Maximised;
 use crate::counts::Unit;
+use crate::engine::anneal::{Anneal, AnnealEstimate, Bracket};
 use crate::engine::naive::Hits;
 use crate::engine::smc::{Estimate, Smc};
 use crate::engine::sweeps::Climbs;
@@ -37,6 +38,8 @@ pub struct Score {
     pub kernel: Cow<'static, str>,
     /// What the particles did, if there were any.
     pub particles: Option<Particles>,
+    /// What annealing did, if that was the engine.
+    pub annealed: Option<Annealed>,
     /// Free urns and hits, for the naive method.
     pub hits: Option<Hits>,
     /// Sweeps, for variational Bayes, and what to add to their objectives.
@@ -67,7 +70,38 @@ pub struct Particles {
     pub to_marginal: f64,
 }
 
+/// What annealing did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Annealed {
+    /// Its settings.
+    pub anneal: Anneal,
+    /// Its estimate of ln p(sequence).
+    pub estimate: AnnealEstimate,
+    /// What to add to a run's estimate for ln p(data).
+    pub to_marginal: f64,
+}
+
+impl Annealed {
+    /// Bounds of ln p(data), if there were runs both ways.
+    pub fn bracket(&self) -> Option<Bracket> {
+        let Bracket { lower, upper, error } = self.estimate.bracket?;
+        Some(Bracket { lower: lower + self.to_marginal, upper: upper + self.to_marginal, error })
+    }
+}
+
 impl Score {
+    /// The same of annealing.
+    pub(super) fn take_annealed(&mut self, annealed: Annealed) {
+        self.std_error = annealed.estimate.std_error;
+        self.warnings.extend(annealed.estimate.warnings.iter().cloned());
+        self.annealed = Some(annealed);
+    }
+
+    /// Bounds of ln p(data), if the engine gave any.
+    pub fn bracket(&self) -> Option<Bracket> {
+        self.annealed.as_ref()?.bracket()
+    }
+
     /// Takes over what an estimate says beside its number.
     pub(super) fn take(&mut self, particles: Particles) {
         self.std_error = particles.estimate.std_error;
@@ -80,11 +114,13 @@ impl Score {
         self.method == "exact"
     }
 
-    /// What the number is: `exact`, `estimate`, or `lower` for a lower bound.
+    /// What the number is: `exact`, `estimate`, `bracket` for an estimate with bounds on either side, or `lower` for a lower
+    /// bound.
     pub fn bound(&self) -> &'static str {
         match &*self.method {
             "exact" => "exact",
             "vb" => "lower",
+            _ if self.bracket().is_some() => "bracket",
             _ => "estimate",
         }
     }

@@ -4,6 +4,7 @@ use crate::smc_support::path_of;
 use crate::support::{Keeper, Saved, bound, csv, random_table, settings, with_problem};
 use polyurn::control::{Cancel, Control, Progress};
 use polyurn::engine::Problem;
+use polyurn::engine::anneal::Anneal;
 use polyurn::engine::gibbs::Gibbs;
 use polyurn::engine::smc::Smc;
 use polyurn::engine::sweeps::{BestAllocation, Climb, Em, Free, Given, Mode, Vb};
@@ -58,6 +59,42 @@ fn check<R: PartialEq + std::fmt::Debug>(step: f64, job: impl Fn(&mut Control<'_
     assert!(n_stopped >= 2, "stopped {n_stopped} times");
 }
 
+/// Stops a job of several stages after a few looks, again and again, and lets it go on each time: it comes to the same answer.
+#[track_caller]
+fn check_stages<R: PartialEq + std::fmt::Debug>(job: impl Fn(&mut Control<'_>) -> polyurn::Result<R>) {
+    let whole = job(&mut Control::default()).unwrap();
+    let saved = Saved::default();
+    let mut stages: Vec<String> = Vec::new();
+    let mut n_stopped = 0;
+    let found = loop {
+        let cancel = Cancel::default();
+        let names: Rc<RefCell<Vec<String>>> = Rc::default();
+        let (switch, list) = (cancel.clone(), names.clone());
+        let mut n_looks = 0;
+        let look = move |progress: Progress<'_>| {
+            list.borrow_mut().push(progress.stage.to_owned());
+            n_looks += 1;
+            if n_looks > 6 {
+                switch.cancel();
+            }
+        };
+        let mut control = Control::new(Keeper { saved: saved.clone(), look }).with_cancel(cancel);
+        let found = job(&mut control);
+        drop(control);
+        stages.extend(names.borrow().first().cloned());
+        match found {
+            Err(Error::Stopped(Stop::Cancelled)) => n_stopped += 1,
+            found => break found.unwrap(),
+        }
+        assert!(n_stopped < 1000, "it does not get on");
+    };
+    assert_eq!(found, whole);
+    // Six looks are not enough for any stage: what was not kept would never be done.
+    stages.sort();
+    stages.dedup();
+    assert!(n_stopped >= 3 && stages.len() >= 2, "{n_stopped} {stages:?}");
+}
+
 fn with_matrix(sizes: (usize, usize), n: usize, f: impl FnOnce(&Problem<'_>)) {
     let binding = bound("k[6] -> i j", &csv(&random_table(908, &[("i", sizes.0), ("j", sizes.1)], n)));
     with_problem(&binding, &settings(2.0), f);
@@ -101,8 +138,26 @@ fn chains_go_on_at_the_sweep_where_they_were_stopped() {
 }
 
 #[test]
+fn annealing_goes_on_at_the_sweep_where_it_was_stopped() {
+    with_matrix((150, 120), 15_000, |problem| {
+        // Chains that go ahead, and runs both ways: in each stage a sweep is a step.
+        let anneal = Anneal {
+            particles: 2,
+            runs: 1,
+            sweeps: 40,
+            pilots: 1,
+            pilot_sweeps: 40,
+            is_bracket: true,
+            ..Default::default()
+        };
+        check_stages(|control| anneal.ln_p_sequence(problem, Seed(1), control));
+    });
+}
+
+#[test]
 fn climbs_go_on_at_the_sweep_where_they_were_stopped() {
-    let max_iter = 500;
+    // Optimised code would be through with so few before anybody could look.
+    let max_iter = if cfg!(debug_assertions) { 500 } else { 5_000 };
     let climb = Climb { restarts: 1, max_iter, tol: 0.0, threads: 1, ..Default::default() };
     let step = 1.0 / max_iter as f64;
     with_matrix((150, 120), 15_000, |problem| {

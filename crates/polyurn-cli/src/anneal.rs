@@ -1,0 +1,102 @@
+//! From the flags of annealing to its settings, and from its runs to what is reported.
+
+use crate::args::{AnnealArgs, ParticleArgs};
+use crate::output::number;
+use crate::text::{plural, show_count, show_short, wrap};
+use polyurn::engine::anneal::AnnealWish;
+use polyurn::score::Annealed;
+use polyurn::{Error, Result};
+use serde_json::{Value, json};
+
+impl AnnealArgs {
+    /// The first flag that was given.
+    fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--bracket", self.bracket),
+            ("--sweeps", self.sweeps.is_some()),
+            ("--chains", self.chains.is_some()),
+            ("--chain-sweeps", self.chain_sweeps.is_some()),
+        ];
+        flags.into_iter().find(|flag| flag.1).map(|flag| flag.0)
+    }
+
+    /// Whether any flag was given.
+    pub fn is_any_given(&self) -> bool {
+        self.given().is_some()
+    }
+
+    /// Refuses all of them, for an engine that has no use for them.
+    pub fn refuse(&self, engine: &str) -> Result<()> {
+        match self.given() {
+            Some(flag) => {
+                Err(Error::Setting(format!("{flag}: --method {engine} has no use for it; use --method anneal")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What was asked for.
+    pub fn wish(&self, particles: &ParticleArgs) -> AnnealWish {
+        AnnealWish {
+            particles: particles.particles.map(|n| n as usize),
+            runs: particles.runs,
+            sweeps: self.sweeps,
+            pilots: self.chains,
+            pilot_sweeps: self.chain_sweeps,
+            is_bracket: self.bracket,
+        }
+    }
+}
+
+/// Adds the fields of annealing to a result.
+pub fn add_annealed(annealed: &Annealed, object: &mut Value) {
+    let Annealed { anneal, estimate, to_marginal } = annealed;
+    let logs = |runs: &[polyurn::engine::anneal::AnnealRun]| -> Value {
+        runs.iter().map(|run| number(run.ln_p_sequence + to_marginal)).collect()
+    };
+    object["particles"] = json!(anneal.particles);
+    object["runs"] = json!(estimate.runs.len());
+    object["run_log_marginals"] = logs(&estimate.runs);
+    object["ess_min"] = number(estimate.ess_min());
+    object["sweeps"] = json!(anneal.sweeps);
+    object["chains"] = json!(anneal.pilots);
+    object["chain_sweeps"] = json!(anneal.pilot_sweeps);
+    object["updates"] = json!(estimate.n_updates);
+    object["resamplings"] = estimate.runs.iter().map(|run| json!(run.n_resampled)).collect();
+    object["assumes_separated_labels"] = json!(estimate.assumes_separated_labels);
+    if let Some(bracket) = annealed.bracket() {
+        object["lower"] = number(bracket.lower);
+        object["upper"] = number(bracket.upper);
+        object["bracket_error"] = json!(bracket.error);
+        object["bracket_rests_on"] = json!(RESTS_ON);
+        object["run_upper_log_marginals"] = logs(&estimate.back);
+    }
+}
+
+/// What a bracket of given data is worth.
+pub const RESTS_ON: &str = "the lower bound holds for any data; the upper one if the Gibbs chain that its runs start from \
+                            has reached the posterior";
+
+/// What was run, for people, in lines behind `indent` blanks.
+pub fn annealed_text(annealed: &Annealed, indent: usize) -> String {
+    let Annealed { anneal, estimate, .. } = annealed;
+    if estimate.runs.is_empty() {
+        return wrap(&["no runs were needed: nothing is hidden".to_owned()], 100 - indent, indent);
+    }
+    let ways = if estimate.back.is_empty() { "" } else { " each way" };
+    let particles = plural(anneal.particles as u64, "particle");
+    let mut parts = vec![
+        format!("{} of {particles}{ways}", plural(estimate.runs.len() as u64, "run")),
+        format!("{} from a reference", plural(anneal.sweeps, "step")),
+        format!(
+            "fitted to the best of {} of {} sweeps",
+            plural(anneal.pilots, "chain"),
+            show_count(anneal.pilot_sweeps)
+        ),
+    ];
+    if anneal.particles > 1 {
+        parts.push(format!("at least {} effective particles", show_short(estimate.ess_min())));
+    }
+    parts.push(format!("{} token updates ({})", show_short(estimate.n_updates as f64), anneal.isa.name()));
+    wrap(&parts, 100 - indent, indent)
+}

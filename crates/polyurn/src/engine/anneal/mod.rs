@@ -1,0 +1,330 @@
+//! Annealing: all tokens at once, from a distribution that is simple to the posterior.
+//!
+//! A path of densities leads from a reference, from which every token can be drawn by itself, to the joint probability of data
+//! and hidden values. Particles go along it in small steps, with a Gibbs sweep over all tokens after each, and the product of
+//! the ratios between neighbouring densities, averaged over particles, estimates the evidence: right on average, given the
+//! reference and the steps, which come from pilots. On the way back from draws of the posterior the same products estimate one
+//! over the evidence, so that the two together bracket it.
+//!
+//! - `fitted`, `pilot`: the reference, and the chains it is fitted to; `labels`: which of all labellings it sits in;
+//! - `ladder`: the steps; `particles`: a run in either direction; `walker`: one particle;
+//! - `single`: tempered sweeps of models with one hidden node, vectorised; others go by `gibbs::weigh`;
+//! - `energy`: ln of the joint probability; `bounds`: what a few estimates say for certain.
+
+mod bounds;
+mod energy;
+mod fitted;
+mod labels;
+mod ladder;
+mod particles;
+mod pilot;
+#[cfg(test)]
+mod reference;
+mod single;
+mod tune;
+mod walker;
+
+pub use bounds::Bracket;
+pub use tune::AnnealWish;
+
+use crate::Seed;
+use crate::control::Control;
+use crate::engine::Problem;
+use crate::engine::gibbs::Tokens;
+use crate::engine::lines::Layout;
+use crate::engine::replicates::{PilotPlace, Stage, Team, Turn, Watch, replicates};
+use crate::engine::smc::{error_of_mean, log_mean_exp};
+use crate::engine::symmetry::{LabelClass, label_classes};
+use crate::error::{Error, Result};
+use crate::simd::Isa;
+use crate::warning::Warning;
+use bounds::{lower_bound, upper_bound};
+use labels::Labels;
+use ladder::Ladder;
+use particles::{Kept, Party, Trip, Way};
+use pilot::{Drawing, Pilot, Sweeps, pilot};
+use serde::{Deserialize, Serialize};
+use walker::Setup;
+
+/// The engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Anneal {
+    /// Particles of each run.
+    pub particles: usize,
+    /// Independent runs; with a bracket as many go back.
+    pub runs: u64,
+    /// Steps of the path, each with a sweep over all tokens.
+    pub sweeps: u64,
+    /// Chains that go ahead; the one with the best joint probability makes the reference.
+    pub pilots: u64,
+    /// Sweeps of each pilot.
+    pub pilot_sweeps: u64,
+    /// Whether runs go back, too.
+    pub is_bracket: bool,
+    /// How probable it may be that a bound does not hold, for each of the two.
+    pub error: f64,
+    /// Instructions to use; all give the same bytes.
+    #[serde(skip, default = "Isa::detect")]
+    pub isa: Isa,
+    /// Threads; any number gives the same bytes.
+    pub threads: usize,
+}
+
+impl Default for Anneal {
+    fn default() -> Self {
+        Anneal {
+            particles: 8,
+            runs: 4,
+            sweeps: 1000,
+            pilots: 2,
+            pilot_sweeps: 1000,
+            is_bracket: false,
+            error: 0.025,
+            isa: Isa::detect(),
+            threads: 1,
+        }
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnnealRun {
+    /// ln of its estimate of p(sequence); of a run back minus ln of its estimate of one over it.
+    pub ln_p_sequence: f64,
+    /// The fewest effective particles.
+    pub ess_min: f64,
+    /// How often they were resampled.
+    pub n_resampled: u64,
+}
+
+/// What all runs found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnnealEstimate {
+    /// ln of the mean of the runs' estimates.
+    pub ln_p_sequence: f64,
+    /// Its standard error, from the scatter of the runs; `None` for a single one.
+    pub std_error: Option<f64>,
+    /// The runs.
+    pub runs: Vec<AnnealRun>,
+    /// Those that went back.
+    pub back: Vec<AnnealRun>,
+    /// With runs back: bounds.
+    pub bracket: Option<Bracket>,
+    /// Whether it is taken for granted that labels which can be exchanged are far apart.
+    pub assumes_separated_labels: bool,
+    /// Updates of tokens, pilots included.
+    pub n_updates: u64,
+    /// What a user should know.
+    #[serde(with = "crate::warning::as_text")]
+    pub warnings: Vec<Warning>,
+}
+
+/// Steps of the short runs that find the pace, at most, and as a share of those of a run.
+const PACE_STEPS: u64 = 60;
+const PACE_SHARE: f64 = 0.1;
+
+/// Share of a pilot's sweeps before anything is noted.
+const WARM_UP: f64 = 0.6;
+
+impl Anneal {
+    /// Estimates ln p(sequence) of the records.
+    ///
+    /// # Errors
+    /// Data that cannot occur, cells that are unknown, too many tokens, or a stop before the first run was finished.
+    pub fn ln_p_sequence(
+        &self,
+        problem: &Problem<'_>,
+        seed: Seed,
+        control: &mut Control<'_>,
+    ) -> Result<AnnealEstimate> {
+        problem.check_whole("anneal")?;
+        if !problem.counts.unknown.is_empty() {
+            let message = "with unknown cells there is no one number of tokens; use --method smc for the totals";
+            return Err(Error::Setting(message.into()));
+        }
+        let layout = problem.layout()?;
+        let tokens = Tokens::new(layout)?;
+        let closed_form = layout.closed_form.value();
+        if tokens.len() == 0 || closed_form == f64::NEG_INFINITY {
+            return Ok(AnnealEstimate::certain(closed_form));
+        }
+        let setup = Setup::new(problem, &tokens, vec![true; layout.counted.len()], self.isa);
+        let classes = label_classes(problem.model, problem.prior, problem.counts);
+        let job = Job { anneal: self, setup: &setup, layout, classes: &classes, seed };
+        job.run(control)
+    }
+}
+
+impl Anneal {
+    /// Steps of the short runs that find the pace.
+    fn pace_steps(&self) -> u64 {
+        ((PACE_SHARE * self.sweeps as f64) as u64).clamp(8, PACE_STEPS)
+    }
+
+    /// Sweeps between two draws of the posterior.
+    fn apart(&self) -> u64 {
+        (self.pilot_sweeps / (2 * self.particles.max(1) as u64)).clamp(LEAST_APART, MOST_APART)
+    }
+}
+
+impl AnnealEstimate {
+    /// The fewest effective particles of all runs.
+    pub fn ess_min(&self) -> f64 {
+        self.runs.iter().chain(&self.back).map(|run| run.ess_min).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Nothing has to be summed out.
+    fn certain(ln_p_sequence: f64) -> Self {
+        AnnealEstimate {
+            ln_p_sequence,
+            std_error: Some(0.0),
+            runs: Vec::new(),
+            back: Vec::new(),
+            bracket: Some(Bracket { lower: ln_p_sequence, upper: ln_p_sequence, error: 0.0 }),
+            assumes_separated_labels: false,
+            n_updates: 0,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// One estimate under way.
+struct Job<'j> {
+    anneal: &'j Anneal,
+    setup: &'j Setup<'j>,
+    layout: &'j Layout,
+    classes: &'j [LabelClass],
+    seed: Seed,
+}
+
+impl Job<'_> {
+    fn run(&self, control: &mut Control<'_>) -> Result<AnnealEstimate> {
+        let Anneal { particles, runs, sweeps, pilots, pilot_sweeps, is_bracket, error, .. } = *self.anneal;
+        let team = Team { n_threads: self.anneal.threads, is_one_by_one: false };
+        let warm_up = (WARM_UP * pilot_sweeps as f64) as u64;
+        let of_pilot = Sweeps { warm_up, noted: (pilot_sweeps - warm_up).max(1) };
+        let stage = self.stage(&format!("pilots {pilots} {pilot_sweeps}"), Some((0, "anneal, pilots")));
+        let found = replicates(pilots.max(1), stage, team, control, |turn, watch| {
+            pilot(self.setup, of_pilot, self.seed, turn.replicate, watch)
+        })?;
+        let best = found.finished.into_iter().max_by(|a, b| a.ln_joint.total_cmp(&b.ln_joint));
+        let pilot = best.expect("at least one pilot");
+        let labels = Labels::new(self.setup.tokens, &pilot.fitted, self.classes);
+        let pace_steps = self.anneal.pace_steps();
+        let first = Ladder::first(pace_steps as usize);
+        let stage = self.stage(&format!("pace {pilots} {pilot_sweeps} {particles}"), Some((1, "anneal, pace")));
+        let mut sights = replicates(2, stage, team, control, |turn, watch| {
+            let way = if turn.replicate == 0 { Way::Forward } else { Way::Back };
+            let turn = Turn { replicate: PACE_RUN, ..turn };
+            Ok(self.trip(&pilot, &labels, &first, way, turn, watch)?.sights)
+        })?;
+        let (backward, forward) =
+            (sights.finished.pop().unwrap_or_default(), sights.finished.pop().unwrap_or_default());
+        let ladder = Ladder::paced(sweeps as usize, &forward, &backward);
+        let n_ways = if is_bracket { 2 } else { 1 };
+        let settings = format!("{pilots} {pilot_sweeps} {particles} {sweeps} {is_bracket}");
+        let done = replicates(n_ways * runs, self.stage(&settings, None), team, control, |turn, watch| {
+            let way = if turn.replicate % n_ways == 0 { Way::Forward } else { Way::Back };
+            let turn = Turn { replicate: turn.replicate / n_ways, ..turn };
+            let party = self.trip(&pilot, &labels, &ladder, way, turn, watch)?;
+            Ok(self.result(&labels, way, &party))
+        })?;
+        let mut estimate = AnnealEstimate::certain(0.0);
+        estimate.warnings = done.warnings(n_ways * runs);
+        for (number, run) in done.numbers.iter().zip(done.finished) {
+            if number % n_ways == 0 { estimate.runs.push(run) } else { estimate.back.push(run) }
+        }
+        let logs = |runs: &[AnnealRun]| runs.iter().map(|run| run.ln_p_sequence).collect::<Vec<_>>();
+        let (forward, back) = (logs(&estimate.runs), logs(&estimate.back));
+        estimate.ln_p_sequence = log_mean_exp(&forward);
+        estimate.std_error = (forward.len() > 1).then(|| error_of_mean(&forward, estimate.ln_p_sequence));
+        let has_both = !forward.is_empty() && !back.is_empty();
+        estimate.bracket =
+            has_both.then(|| Bracket { lower: lower_bound(&forward, error), upper: upper_bound(&back, error), error });
+        estimate.assumes_separated_labels = labels.is_assumed();
+        let n_tokens = self.setup.tokens.len() as u64;
+        let n_done = (estimate.runs.len() + estimate.back.len()) as u64 * sweeps + 2 * pace_steps;
+        estimate.n_updates = n_tokens * (pilots * pilot_sweeps + n_done * particles as u64);
+        Ok(estimate)
+    }
+
+    fn stage(&self, settings: &str, pilot: Option<(usize, &'static str)>) -> Stage {
+        let fingerprint = self.layout.fingerprint(&format!("anneal {settings}"), self.seed);
+        let job = self.layout.fingerprint("anneal", self.seed);
+        let name = pilot.map_or("anneal", |(_, name)| name);
+        Stage { name, job, fingerprint, pilot: pilot.map(|(ix, _)| PilotPlace { ix, n: 2 }) }
+    }
+
+    /// One run along the path.
+    fn trip(
+        &self,
+        pilot: &Pilot,
+        labels: &Labels<'_>,
+        ladder: &Ladder,
+        way: Way,
+        turn: Turn,
+        watch: &Watch<'_>,
+    ) -> Result<Party> {
+        let Job { setup, seed, .. } = *self;
+        let n = self.anneal.particles.max(1);
+        let fitted = Some(&pilot.fitted);
+        let trip = Trip { setup, fitted, ladder, way, seed, replicate: turn.replicate, n_threads: turn.n_threads };
+        // Draws of the posterior take part of the time of a run back.
+        let apart = self.anneal.apart();
+        let n_draw_sweeps = apart * n as u64;
+        let begun = match way {
+            Way::Forward => 0.0,
+            Way::Back => n_draw_sweeps as f64 / (n_draw_sweeps + (ladder.n_steps() * n) as u64) as f64,
+        };
+        let (party, drawing) = match watch.saved() {
+            Some(Kept::Going(party)) if party.fits(&trip, n) => (Some(party), None),
+            Some(Kept::Drawing(drawing)) if drawing.fits(setup, apart) => (None, Some(drawing)),
+            _ => (None, None),
+        };
+        let stream = |particle: usize| seed.stream(way.purpose(), turn.replicate, particle as u64, START_STEP);
+        let party = match party {
+            Some(party) => party,
+            None if way == Way::Forward => {
+                let draw = |particle: usize| pilot.fitted.draw(setup.tokens, &mut stream(particle));
+                Party::new((0..n).map(draw).collect(), vec![0.0; n])
+            }
+            None => {
+                let look = |share: f64, drawing: &Drawing| {
+                    let go_on = watch.tick(share * begun);
+                    if watch.is_asked() || go_on.is_err() {
+                        watch.keep(&Kept::Drawing(drawing.clone()));
+                    }
+                    go_on
+                };
+                let drawing = drawing.unwrap_or_else(|| Drawing::from(&pilot.states));
+                let mut states = drawing.go(setup, (n, apart), seed, turn.replicate, watch, &look)?;
+                for (particle, states) in states.iter_mut().enumerate() {
+                    labels.relabel(states, &mut stream(particle));
+                }
+                // The path ends in the reference's share of the posterior.
+                let ln_weights = states.iter().map(|states| -labels.ln_share(states).high).collect();
+                Party::new(states, ln_weights)
+            }
+        };
+        trip.go(party, (begun, 1.0), watch)
+    }
+
+    fn result(&self, labels: &Labels<'_>, way: Way, party: &Party) -> AnnealRun {
+        let constant = self.layout.closed_form.value() + labels.ln_relabellings();
+        let ln = match way {
+            Way::Forward => party.ln_estimate(|states| labels.ln_share(states).low),
+            Way::Back => -party.ln_estimate(|_| 0.0),
+        };
+        AnnealRun { ln_p_sequence: constant + ln, ess_min: party.ess_min, n_resampled: party.n_resampled }
+    }
+}
+
+/// Number of the short runs that find the pace, which no other run has.
+const PACE_RUN: u64 = 1 << 32;
+
+/// Step of the random stream that draws where a particle starts.
+const START_STEP: u64 = 1 << 41;
+
+/// Sweeps between two draws of the posterior, at least and at most.
+const LEAST_APART: u64 = 4;
+const MOST_APART: u64 = 200;

@@ -1,0 +1,123 @@
+//! Chains that go ahead: what they see makes the reference, and where they end up the runs back begin.
+
+use super::fitted::Fitted;
+use super::walker::{Notes, Setup, Walker};
+use crate::engine::replicates::Watch;
+use crate::error::Result;
+use crate::{Purpose, Seed};
+use serde::{Deserialize, Serialize};
+
+/// What a chain saw.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Pilot {
+    /// The reference that it suggests.
+    pub fitted: Fitted,
+    /// Where it ended.
+    pub states: Vec<u32>,
+    /// ln p(sequence, hidden values), without what all states have in common: the mean over the sweeps that were noted.
+    pub ln_joint: f64,
+}
+
+/// Sweeps of a pilot.
+#[derive(Debug, Clone, Copy)]
+pub struct Sweeps {
+    /// Before anything is noted.
+    pub warm_up: u64,
+    /// That are noted.
+    pub noted: u64,
+}
+
+/// The state of a pilot under way.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    n_done: u64,
+    states: Vec<u32>,
+    notes: Notes,
+    ln_joint: f64,
+}
+
+/// Runs one chain from a start by the urn.
+///
+/// # Errors
+/// Data that cannot occur, or a stop.
+pub fn pilot(setup: &Setup<'_>, sweeps: Sweeps, seed: Seed, replicate: u64, watch: &Watch<'_>) -> Result<Pilot> {
+    let stream = |block: u64, step: u64| seed.stream(Purpose::Pilot, replicate, block, step);
+    let n_sweeps = sweeps.warm_up + sweeps.noted;
+    let kept = watch.saved().filter(|kept: &Kept| setup.tokens.fit(&kept.states) && kept.notes.fit(setup));
+    let (mut walker, n_done, mut notes, mut ln_joint) = match kept {
+        Some(Kept { n_done, states, notes, ln_joint }) => {
+            (Walker::with_states(setup, None, states), n_done, notes, ln_joint)
+        }
+        None => (Walker::by_urn(setup, &mut stream(0, 0), &|| watch.tick(0.0))?, 0, Notes::new(setup), 0.0),
+    };
+    let cold = setup.at(1.0, None);
+    for sweep in n_done..n_sweeps {
+        let go_on = watch.tick(sweep as f64 / n_sweeps as f64);
+        if watch.is_asked() || go_on.is_err() {
+            let (states, notes) = (walker.states().to_vec(), notes.clone());
+            watch.keep(&Kept { n_done: sweep, states, notes, ln_joint });
+        }
+        go_on?;
+        let is_noted = sweep >= sweeps.warm_up;
+        let noted = is_noted.then_some(&mut notes);
+        let sign = watch.stop_sign();
+        walker.sweep(setup, &cold, None, noted, &mut stream(1, sweep), &|| sign.look())?;
+        if is_noted {
+            let parts = walker.ln_parts(setup);
+            ln_joint += (parts.steady + parts.tempered) / sweeps.noted as f64;
+        }
+    }
+    Ok(Pilot { fitted: notes.fitted(setup.tokens), states: walker.states().to_vec(), ln_joint })
+}
+
+/// A chain on its way to draws from the posterior.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Drawing {
+    pub n_done: u64,
+    pub states: Vec<u32>,
+    pub drawn: Vec<Vec<u32>>,
+}
+
+impl Drawing {
+    /// From where a pilot ended.
+    pub fn from(states: &[u32]) -> Self {
+        Drawing { n_done: 0, states: states.to_vec(), drawn: Vec::new() }
+    }
+
+    /// Goes on for so many sweeps and takes the states every few of them. `look` is asked before each sweep, with the share
+    /// that is done.
+    ///
+    /// # Errors
+    /// What `look` says, or a stop.
+    pub fn go(
+        mut self,
+        setup: &Setup<'_>,
+        (n_draws, apart): (usize, u64),
+        seed: Seed,
+        replicate: u64,
+        watch: &Watch<'_>,
+        look: &dyn Fn(f64, &Drawing) -> Result<()>,
+    ) -> Result<Vec<Vec<u32>>> {
+        let mut walker = Walker::with_states(setup, None, self.states.clone());
+        let cold = setup.at(1.0, None);
+        let n_sweeps = n_draws as u64 * apart;
+        let sign = watch.stop_sign();
+        while self.n_done < n_sweeps {
+            look(self.n_done as f64 / n_sweeps as f64, &self)?;
+            let mut rng = seed.stream(Purpose::Reverse, replicate, u64::MAX - 1, self.n_done);
+            walker.sweep(setup, &cold, None, None, &mut rng, &|| sign.look())?;
+            self.states.copy_from_slice(walker.states());
+            self.n_done += 1;
+            if self.n_done.is_multiple_of(apart) {
+                self.drawn.push(self.states.clone());
+            }
+        }
+        Ok(self.drawn)
+    }
+
+    /// Whether these can be states of this problem.
+    pub fn fits(&self, setup: &Setup<'_>, apart: u64) -> bool {
+        let all = self.drawn.iter().chain([&self.states]);
+        all.into_iter().all(|states| setup.tokens.fit(states)) && self.drawn.len() as u64 == self.n_done / apart
+    }
+}

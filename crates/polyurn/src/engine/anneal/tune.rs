@@ -1,0 +1,200 @@
+//! How large runs are: what was asked for, and the rest from the problem and the time.
+
+use super::Anneal;
+use super::walker::{Setup, Walker};
+use crate::Seed;
+use crate::engine::Problem;
+use crate::engine::gibbs::Tokens;
+use crate::engine::lines::{Kernel, Layout};
+use crate::engine::smc::Crew;
+use crate::error::{Error, Result};
+use crate::{Purpose, warning::Warning};
+use std::time::{Duration, Instant};
+
+/// Steps of a path, without a time limit.
+const SWEEPS: u64 = 1000;
+
+/// Sweeps of a pilot in proportion to those of a run.
+const PILOT_SHARE: f64 = 0.6;
+
+/// Sweeps of a pilot, at least.
+const LEAST_PILOT_SWEEPS: u64 = 200;
+
+/// Updates of tokens that all particles of a run make in a sweep, about; and particles at most.
+const UPDATES_A_STEP: u64 = 20_000;
+const MOST_PARTICLES: u64 = 16;
+
+/// Tokens beyond which there is one run each way, unless more are asked for.
+const MANY_TOKENS: u64 = 20_000;
+
+/// Share of a time limit that is planned for.
+const SHARE_OF_LIMIT: f64 = 0.85;
+
+/// Share of a time limit that measuring may take, and seconds at least and at most.
+const PROBE_SHARE: f64 = 0.02;
+const PROBE_SECONDS: (f64, f64) = (0.003, 0.3);
+
+/// Seconds for one state of one token, and for the token beside that, measured on one machine; for forecasts only.
+const SECONDS_PER_STATE: f64 = 1.2e-9;
+const SECONDS_PER_TOKEN: f64 = 4e-8;
+
+/// The same where the model has several hidden nodes, for each factor of a state.
+const SECONDS_PER_FACTOR: f64 = 1.5e-8;
+
+/// What is asked for; the rest is chosen.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AnnealWish {
+    /// Particles of a run.
+    pub particles: Option<usize>,
+    /// Runs each way.
+    pub runs: Option<u64>,
+    /// Steps of the path.
+    pub sweeps: Option<u64>,
+    /// Chains that go ahead.
+    pub pilots: Option<u64>,
+    /// Sweeps of each of them.
+    pub pilot_sweeps: Option<u64>,
+    /// Whether runs go back, too.
+    pub is_bracket: bool,
+}
+
+impl AnnealWish {
+    /// Settings for a problem, a crew and a time.
+    ///
+    /// # Errors
+    /// When the problem is too large.
+    pub fn settle(
+        &self,
+        problem: &Problem<'_>,
+        crew: Crew,
+        time: Option<Duration>,
+        seed: Seed,
+    ) -> Result<(Anneal, Option<Warning>)> {
+        let layout = problem.layout()?;
+        let n_tokens: u64 = layout.records.count.iter().sum();
+        let threads = crew.threads.max(1) as u64;
+        let few = if n_tokens > MANY_TOKENS { if self.is_bracket { 1 } else { 2 } } else { 4 };
+        let runs = self.runs.unwrap_or(few);
+        let particles = self.particles.unwrap_or((UPDATES_A_STEP / n_tokens.max(1)).clamp(1, MOST_PARTICLES) as usize);
+        let pilots = self.pilots.unwrap_or(threads.max(2));
+        let mut anneal = Anneal {
+            particles,
+            runs,
+            sweeps: self.sweeps.unwrap_or(SWEEPS),
+            pilots,
+            pilot_sweeps: 0,
+            is_bracket: self.is_bracket,
+            isa: crew.isa,
+            threads: crew.threads,
+            ..Anneal::default()
+        };
+        let pilot_sweeps =
+            |sweeps: u64| self.pilot_sweeps.unwrap_or(((PILOT_SHARE * sweeps as f64) as u64).max(LEAST_PILOT_SWEEPS));
+        anneal.pilot_sweeps = pilot_sweeps(anneal.sweeps);
+        let bytes = anneal.bytes(layout);
+        if bytes > crew.max_memory as f64 {
+            return Err(Error::TooCostly(format!(
+                "annealing would take {:.1} GB; allow more with --max-memory, or give fewer --particles",
+                bytes / 1e9
+            )));
+        }
+        let mut warning = None;
+        if let (Some(time), None, true) = (time, self.sweeps, n_tokens > 0) {
+            let start = Instant::now();
+            let per_sweep = seconds_per_sweep(problem, crew, seed, time)?;
+            let left = (SHARE_OF_LIMIT * time.saturating_sub(start.elapsed()).as_secs_f64()).max(0.0);
+            // Sweeps of one walker on one thread, for which there is time: what is not a multiple of the sweeps of a run first.
+            let n_at_once = |n: u64| n.div_ceil(threads) as f64;
+            let n_ways = if self.is_bracket { 2 } else { 1 };
+            let seconds = |sweeps: u64| {
+                let sized = Anneal { sweeps, pilot_sweeps: pilot_sweeps(sweeps), ..anneal.clone() };
+                let of_run = sized.particles as f64 * (sweeps as f64 + n_ways as f64 / 2.0 * sized.apart() as f64);
+                let of_pace = particles as f64 * (sized.pace_steps() as f64 + sized.apart() as f64);
+                let n_walked = n_at_once(pilots) * sized.pilot_sweeps as f64
+                    + n_at_once(2) * of_pace
+                    + n_at_once(n_ways * runs) * of_run;
+                n_walked * per_sweep
+            };
+            // The most sweeps that there is time for, by halves.
+            let (mut low, mut high) = (LEAST_SWEEPS, 1 << 32);
+            while low + 1 < high {
+                let middle = low + (high - low) / 2;
+                if seconds(middle) <= left { low = middle } else { high = middle }
+            }
+            if low == LEAST_SWEEPS {
+                warning = Some(Warning::Odd {
+                    message: format!(
+                        "there is time for no more than a few steps of annealing ({} s would be little); give more time",
+                        (seconds(SWEEPS / 10)).ceil()
+                    ),
+                });
+            }
+            anneal.sweeps = low;
+            anneal.pilot_sweeps = pilot_sweeps(low);
+        }
+        Ok((anneal, warning))
+    }
+}
+
+/// Steps of a path at the least.
+const LEAST_SWEEPS: u64 = 10;
+
+impl Anneal {
+    /// Rough seconds that the job takes.
+    ///
+    /// # Errors
+    /// When the problem is too large.
+    pub fn foreseen_seconds(&self, problem: &Problem<'_>) -> Result<f64> {
+        let per_sweep = foreseen_sweep(problem.layout()?);
+        let n_ways = if self.is_bracket { 2 } else { 1 };
+        let at_once = |n: u64| n.div_ceil(self.threads.max(1) as u64) as f64;
+        let of_runs = at_once(n_ways * self.runs) * (self.sweeps * self.particles as u64) as f64;
+        Ok(per_sweep * (at_once(self.pilots) * self.pilot_sweeps as f64 + of_runs))
+    }
+
+    /// Bytes of all walkers that are under way at once, and of the reference.
+    fn bytes(&self, layout: &Layout) -> f64 {
+        let n_tokens: u64 = layout.records.count.iter().sum();
+        let lines: f64 = layout.blocks.iter().map(|block| layout.interior(block.class as usize) as f64 + 8.0).sum();
+        let n_states: f64 = (0..layout.records.len()).map(|record| layout.kernel_of(record).n_states() as f64).sum();
+        // Counts, their powers, and states twice.
+        let walker = 12.0 * lines + 12.0 * n_tokens as f64;
+        self.particles as f64 * walker * self.threads.max(1) as f64 + 9.0 * n_states
+    }
+}
+
+/// Seconds for a sweep of one walker, from a few that are made.
+fn seconds_per_sweep(problem: &Problem<'_>, crew: Crew, seed: Seed, limit: Duration) -> Result<f64> {
+    let layout = problem.layout()?;
+    let tokens = Tokens::new(layout)?;
+    let setup = Setup::new(problem, &tokens, vec![true; layout.counted.len()], crew.isa);
+    let mut rng = seed.stream(Purpose::Pilot, u64::MAX, 0, 0);
+    let mut walker = Walker::by_urn(&setup, &mut rng, &|| Ok(()))?;
+    // Half way the powers have to be looked up; one sweep brings everything into the cache.
+    let heat = setup.at(0.5, None);
+    walker.sweep(&setup, &heat, None, None, &mut rng, &|| Ok(()))?;
+    let time = (PROBE_SHARE * limit.as_secs_f64()).clamp(PROBE_SECONDS.0, PROBE_SECONDS.1);
+    let start = Instant::now();
+    let mut n_sweeps = 0;
+    while n_sweeps < 3 || start.elapsed().as_secs_f64() < time {
+        let heat = setup.at(0.5, None);
+        walker.sweep(&setup, &heat, None, None, &mut rng, &|| Ok(()))?;
+        std::hint::black_box(walker.ln_ratio(&setup, None));
+        n_sweeps += 1;
+    }
+    // The reference is one more number to look up.
+    Ok(1.15 * start.elapsed().as_secs_f64() / f64::from(n_sweeps))
+}
+
+/// Seconds for a sweep of one walker, from the problem alone.
+fn foreseen_sweep(layout: &Layout) -> f64 {
+    let of_record = |record: usize| {
+        let kernel: &Kernel = layout.kernel_of(record);
+        let per_token = match layout.hidden_size {
+            Some(size) => SECONDS_PER_TOKEN + SECONDS_PER_STATE * size as f64,
+            None => SECONDS_PER_TOKEN + SECONDS_PER_FACTOR * kernel.cost(),
+        };
+        layout.records.count[record] as f64 * per_token
+    };
+    (0..layout.records.len()).map(of_record).sum()
+}
