@@ -4,9 +4,12 @@
 //! rows, which change by one when a token comes or goes. All unseen nodes of a token are drawn together.
 //!
 //! - `tokens`: what all chains share; `chain`: the state of one;
-//! - `weigh`: a token of any model; `single`: models with one hidden node, vectorised over its values.
+//! - `weigh`: a token of any model; `single`: models with one hidden node, vectorised over its values;
+//! - `counts`: the counts in memory; `joint`: ln of the joint probability after each sweep.
 
 mod chain;
+mod counts;
+mod joint;
 #[cfg(test)]
 mod reference;
 mod single;
@@ -21,9 +24,21 @@ use crate::simd::Isa;
 use crate::warning::Warning;
 use crate::{Purpose, Seed};
 use chain::Chain;
+use joint::Joint;
 use serde::{Deserialize, Serialize};
 use single::Single;
 use tokens::Tokens;
+
+/// Where a chain begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// Every token is placed as if it were the only one. Chains begin far apart, so that agreement at the end means something.
+    #[default]
+    Scattered,
+    /// Tokens are placed one after another, each given those before it: nearer to where the chain will be, and nearer to one
+    /// of several places where it may stay.
+    InOrder,
+}
 
 /// The engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +47,8 @@ pub struct Gibbs {
     pub chains: u64,
     /// Sweeps of each chain: in one, every token is drawn anew.
     pub sweeps: u64,
+    /// Where chains begin.
+    pub start: Start,
     /// Instructions to use; all give the same bytes.
     pub isa: Isa,
     /// Threads, over chains; any number gives the same bytes.
@@ -40,7 +57,7 @@ pub struct Gibbs {
 
 impl Default for Gibbs {
     fn default() -> Self {
-        Gibbs { chains: 1, sweeps: 1000, isa: Isa::detect(), threads: 1 }
+        Gibbs { chains: 1, sweeps: 1000, start: Start::Scattered, isa: Isa::detect(), threads: 1 }
     }
 }
 
@@ -85,9 +102,18 @@ impl Gibbs {
         }
         let layout = problem.layout()?;
         let tokens = Tokens::new(layout)?;
-        let job = Job { gibbs: self, problem, single: Single::new(&tokens), tokens: &tokens, seed };
-        let stage =
-            Stage::Main { name: "gibbs", fingerprint: layout.fingerprint(&format!("gibbs {}", self.sweeps), seed) };
+        let job = Job {
+            gibbs: self,
+            problem,
+            single: Single::new(&tokens),
+            joint: Joint::new(problem, &tokens),
+            tokens: &tokens,
+            seed,
+        };
+        let stage = Stage::Main {
+            name: "gibbs",
+            fingerprint: layout.fingerprint(&format!("gibbs {} {:?}", self.sweeps, self.start), seed),
+        };
         let team = Team { n_threads: self.threads, is_one_by_one: false };
         let done = replicates(self.chains, stage, team, control, |turn, watch| job.chain(turn, watch))?;
         let warnings = done.warnings(self.chains);
@@ -100,6 +126,7 @@ struct Job<'j, 'a> {
     problem: &'j Problem<'a>,
     tokens: &'j Tokens<'j>,
     single: Option<Single>,
+    joint: Joint,
     seed: Seed,
 }
 
@@ -111,7 +138,13 @@ impl Job<'_, '_> {
         let look = || watch.tick(0.0);
         let (mut chain, mut ln_joint) = match kept {
             Some(Kept { ln_joint, states }) => (Chain::with_states(self.tokens, single, isa, states), ln_joint),
-            None => (Chain::start(self.tokens, single, isa, &mut stream(0), &look)?, Vec::new()),
+            None => {
+                let start = match self.gibbs.start {
+                    Start::Scattered => Chain::scattered,
+                    Start::InOrder => Chain::start,
+                };
+                (start(self.tokens, single, isa, &mut stream(0), &look)?, Vec::new())
+            }
         };
         for sweep in ln_joint.len() as u64..self.gibbs.sweeps {
             let share = sweep as f64 / self.gibbs.sweeps as f64;
@@ -125,7 +158,7 @@ impl Job<'_, '_> {
                 before.into_iter().for_each(|states| keep(&ln_joint, states));
                 return Err(stop);
             }
-            ln_joint.push(chain.ln_joint_by_table(self.problem).iter().sum());
+            ln_joint.push(self.joint.by_table(chain.counts()).iter().sum());
         }
         Ok(ChainResult { ln_joint_by_table: chain.ln_joint_by_table(self.problem), ln_joint })
     }

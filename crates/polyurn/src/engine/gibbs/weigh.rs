@@ -2,7 +2,7 @@
 
 use super::tokens::Tokens;
 use crate::engine::lines::{Kernel, Place, Term};
-use crate::math::draw::open_unit;
+use crate::math::draw::{below, open_unit};
 use rand::Rng;
 
 /// A token that is not in the counts.
@@ -163,17 +163,18 @@ impl Weigher {
     }
 
     fn draw_down(&self, kernel: &Kernel, states: &mut [u32], rng: &mut impl Rng) {
-        for (ix, bucket) in kernel.buckets.iter().enumerate().rev() {
-            let theta = &self.theta[kernel.first_state[ix]..][..bucket.n_states];
-            let (first, size) = match bucket.parent {
-                None => (0, bucket.n_states),
-                Some(parent) => {
-                    let entry = bucket.message_of_parent_state[states[parent] as usize] as usize;
-                    (entry * bucket.size, bucket.size)
-                }
-            };
-            let slice = &theta[first..first + size];
-            states[ix] = (first + pick(slice, open_unit(rng))) as u32;
+        for ix in (0..kernel.buckets.len()).rev() {
+            let open = open_states(kernel, ix, states);
+            let slice = &self.theta[kernel.first_state[ix]..][open.clone()];
+            states[ix] = (open.start + pick(slice, open_unit(rng))) as u32;
+        }
+    }
+
+    /// Draws states that all weigh the same.
+    pub fn draw_any(kernel: &Kernel, states: &mut [u32], rng: &mut impl Rng) {
+        for ix in (0..kernel.buckets.len()).rev() {
+            let open = open_states(kernel, ix, states);
+            states[ix] = (open.start as u64 + below(open.len() as u64, rng)) as u32;
         }
     }
 
@@ -192,6 +193,18 @@ impl Weigher {
         }
         self.states = drawn;
         token.add(states, counts);
+    }
+}
+
+/// The states that a bucket can have when the buckets after it have theirs.
+fn open_states(kernel: &Kernel, ix: usize, states: &[u32]) -> std::ops::Range<usize> {
+    let bucket = &kernel.buckets[ix];
+    match bucket.parent {
+        None => 0..bucket.n_states,
+        Some(parent) => {
+            let entry = bucket.message_of_parent_state[states[parent] as usize] as usize;
+            entry * bucket.size..(entry + 1) * bucket.size
+        }
     }
 }
 
