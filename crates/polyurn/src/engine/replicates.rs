@@ -109,6 +109,8 @@ type States = BTreeMap<u64, Vec<u8>>;
 /// What a run is told, and what it tells.
 pub struct Watch<'w> {
     tick: &'w (dyn Fn(f64) -> Result<()> + 'w),
+    /// Whether runs are stopped because the time is up.
+    is_time_up: &'w AtomicBool,
     /// The state that was kept of this run.
     saved: Option<&'w [u8]>,
     /// Whether states are kept at all, and how often they were asked for.
@@ -122,12 +124,26 @@ impl<'w> Watch<'w> {
     /// For a run that nobody keeps.
     pub fn of(tick: &'w (dyn Fn(f64) -> Result<()> + 'w)) -> Self {
         static NEVER: AtomicU64 = AtomicU64::new(0);
-        Watch { tick, saved: None, is_kept: false, asked: &NEVER, answered: Cell::new(0), keep: &|_, _| () }
+        static NOT_YET: AtomicBool = AtomicBool::new(false);
+        Watch {
+            tick,
+            is_time_up: &NOT_YET,
+            saved: None,
+            is_kept: false,
+            asked: &NEVER,
+            answered: Cell::new(0),
+            keep: &|_, _| (),
+        }
     }
 
     /// Called now and then, with the share of the work that is done; when it fails, the run has to stop with the same error.
     pub fn tick(&self, share: f64) -> Result<()> {
         (self.tick)(share)
+    }
+
+    /// Whether the run was stopped because the time is up: one that has something to answer with may do so.
+    pub fn is_time_up(&self) -> bool {
+        self.is_time_up.load(Ordering::Relaxed)
     }
 
     /// The state to go on from, if an earlier job was stopped in the middle of this run.
@@ -217,7 +233,7 @@ where
     };
     let done_before: HashSet<u64> = done.iter().map(|(replicate, _)| *replicate).collect();
     let missing: Vec<u64> = (0..n).filter(|replicate| !done_before.contains(replicate)).collect();
-    let stop = AtomicBool::new(false);
+    let (stop, is_time_up) = (AtomicBool::new(false), AtomicBool::new(false));
     let progress = AtomicU64::new(0);
     let fresh: Mutex<Numbered<R>> = Mutex::new(Vec::new());
     // Runs under way, the last state that each handed over, and the question that it answered. States that were saved and
@@ -231,7 +247,8 @@ where
     let mut failure = None;
     let mut was_asked = false;
     std::thread::scope(|scope| {
-        let (stop, progress, fresh, run, missing) = (&stop, &progress, &fresh, &run, &missing);
+        let (stop, is_time_up, progress, fresh) = (&stop, &is_time_up, &progress, &fresh);
+        let (run, missing) = (&run, &missing);
         let (states, answered, asked, begun) = (&states, &answered, &asked, &begun);
         let worker = scope.spawn(move || {
             // Where there are fewer runs than threads, or memory for one of them only: one after another, each with all threads.
@@ -242,7 +259,7 @@ where
                 let tick = |share: f64| {
                     let now = (share * PARTS) as u64;
                     progress.fetch_add(now.saturating_sub(last.swap(now, Ordering::Relaxed)), Ordering::Relaxed);
-                    if stop.load(Ordering::Relaxed) { Err(Error::Stopped(Stop::Cancelled)) } else { Ok(()) }
+                    if stop.load(Ordering::Acquire) { Err(Error::Stopped(Stop::Cancelled)) } else { Ok(()) }
                 };
                 let keep = |state: Vec<u8>, answer: u64| {
                     lock(states).insert(replicate, state);
@@ -252,6 +269,7 @@ where
                 lock(answered).insert(replicate, now);
                 let watch = Watch {
                     tick: &tick,
+                    is_time_up,
                     saved: begun.get(&replicate).map(Vec::as_slice),
                     is_kept,
                     asked,
@@ -303,7 +321,8 @@ where
                     }
                 }
                 if outcome.is_err() {
-                    stop.store(true, Ordering::Relaxed);
+                    is_time_up.store(matches!(outcome, Err(Error::Stopped(Stop::Deadline))), Ordering::Relaxed);
+                    stop.store(true, Ordering::Release);
                 }
             }
         }
