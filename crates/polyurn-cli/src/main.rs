@@ -1,6 +1,7 @@
 //! `polyurn`: which rank, which structure? The evidence of hidden-variable models of counts, from the command line.
 
 mod args;
+mod chains;
 mod checkpoint;
 mod cmd;
 mod decomposition;
