@@ -4,7 +4,7 @@
 CARGO ?= cargo
 VENV := target/venv
 
-.PHONY: test test-rust test-browser test-python test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-bdeu doc
+.PHONY: test test-rust test-browser test-python test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-bdeu doc
 
 test: test-rust test-python test-browser
 
@@ -43,7 +43,7 @@ bench: $(VENV)/bin/python
 	$(CARGO) run --release -p polyurn-bench --bin exact
 	$(CARGO) run --release -p polyurn-bench --bin read
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin smc
-	$(MAKE) bench-sweeps bench-bdeu
+	$(MAKE) bench-sweeps bench-gibbs bench-bdeu
 
 # What the settings of sequential Monte Carlo are worth: the tables of docs/smc.md, about ten minutes.
 bench-trials:
@@ -58,12 +58,16 @@ bench-ranks:
 bench-sweeps: $(VENV)/peers
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin sweeps
 
+# Collapsed Gibbs chains against tomotopy, installed from PyPI.
+bench-gibbs: $(VENV)/peers
+	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin gibbs
+
 # Scores of fully observed networks against pgmpy, installed from PyPI.
 bench-bdeu: $(VENV)/peers
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin bdeu
 
 $(VENV)/peers: $(VENV)/bin/python Makefile
-	$(VENV)/bin/python -m pip install --quiet scikit-learn scipy lda pyttb stepmix pgmpy
+	$(VENV)/bin/python -m pip install --quiet scikit-learn scipy lda tomotopy pyttb stepmix pgmpy
 	touch $@
 
 # A virtual environment with what the benchmarks compare against.

@@ -324,6 +324,8 @@ pub enum FitMethod {
     Exact,
     /// Weighted particles: posterior means, the best allocation, hidden values of every record.
     Smc,
+    /// Collapsed Gibbs chains: the same for very many tokens, and whether chains agree.
+    Gibbs,
     /// Variational Bayes: approximate posterior means, and a lower bound of the evidence.
     Vb,
     /// Expectation maximisation: the most likely tables with `--prior none`, else the mode of their posterior.
@@ -335,6 +337,23 @@ pub enum FitMethod {
     /// Stochastic variational Bayes: posterior means from a stream that is read once, in batches; needs declared sizes and
     /// --tokens.
     Svb,
+}
+
+/// Settings of Gibbs chains.
+#[derive(Debug, Default, Args)]
+pub struct ChainArgs {
+    /// Independent chains [default: 4].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), help_heading = "Chains (gibbs)")]
+    pub chains: Option<u64>,
+    /// Sweeps of each chain; in one, every token is drawn anew [default: 1000, or what a time limit allows].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000), help_heading = "Chains (gibbs)")]
+    pub sweeps: Option<u64>,
+    /// Sweeps before the first state that is kept [default: half of them].
+    #[arg(long, value_name = "N", help_heading = "Chains (gibbs)")]
+    pub warm_up: Option<u64>,
+    /// Sweeps from one kept state to the next [default: 10, or fewer where less than 20 states would be kept].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Chains (gibbs)")]
+    pub thin: Option<u64>,
 }
 
 /// Settings for streams.
@@ -477,11 +496,13 @@ pub struct FitArgs {
     #[command(flatten)]
     pub sweeps: FitSweepArgs,
     #[command(flatten)]
+    pub chains: ChainArgs,
+    #[command(flatten)]
     pub stream: StreamArgs,
-    /// With smc and -o: keep so many draws from the posterior, too, for `predict --draw N` [default: 0].
+    /// With smc or gibbs, and -o: keep so many draws from the posterior, too, for `predict --draw N` [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000), requires = "output")]
     pub draws: Option<u32>,
-    /// With smc: also list the posterior of the hidden values of every record, and those of the best allocation.
+    /// With smc or gibbs: also list the posterior of the hidden values of every record, and those of the best allocation.
     #[arg(long)]
     pub hidden: bool,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 mod anneal;
 mod args;
+mod chains;
 mod checkpoint;
 mod cmd;
 mod decomposition;

@@ -156,6 +156,29 @@ pub enum Warning {
         /// Number of values.
         values: u64,
     },
+    /// Chains have not forgotten where they began, or their draws are worth too few independent ones.
+    ChainsDisagree {
+        /// The largest R-hat of the numbers that are followed.
+        r_hat: String,
+        /// The smallest effective number of draws.
+        effective: u64,
+    },
+    /// Tables and hidden values come from one chain, whose states are named after the best of them.
+    LabelsOfOneChain {
+        /// The chain.
+        chain: u64,
+        /// The hidden nodes whose values can be exchanged.
+        nodes: Vec<String>,
+    },
+    /// The time limit came before all sweeps were done.
+    SweepsCut {
+        /// The fewest sweeps of a chain.
+        done: u64,
+        /// Sweeps that were asked for.
+        asked: u64,
+        /// Whether a chain was still warming up.
+        is_warm_up: bool,
+    },
     /// No simulated urn hit the data.
     NoHits {
         /// Urns that were simulated.
@@ -290,6 +313,25 @@ impl fmt::Display for Warning {
                 f,
                 "the {values} values of `{node}` came back {times} times in later batches; group the stream by `{node}`, or \
                  give --local none if its records are in random order"
+            ),
+            Warning::ChainsDisagree { r_hat, effective } => write!(
+                f,
+                "chains have not mixed: R-hat is {r_hat} at worst (1.01 or less is asked for), and draws are worth {effective} \
+                 independent ones at worst (100 or more); give more --sweeps, or more --chains to see how far apart they end"
+            ),
+            Warning::LabelsOfOneChain { chain, nodes } => write!(
+                f,
+                "values of {} can be exchanged, so tables and hidden values are those of chain {chain} alone, its states named \
+                 after the best of them",
+                quoted(nodes)
+            ),
+            Warning::SweepsCut { done, asked, is_warm_up: false } => {
+                write!(f, "only {done} of {asked} sweeps were done in time; the answer is from what was done until then")
+            }
+            Warning::SweepsCut { done, asked, is_warm_up: true } => write!(
+                f,
+                "only {done} of {asked} sweeps were done in time, and a chain was still warming up: its last state stands for \
+                 the posterior; give more time"
             ),
             Warning::NoHits { tries } => write!(
                 f,

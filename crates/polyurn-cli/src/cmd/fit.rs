@@ -1,9 +1,10 @@
-//! `polyurn fit`: posterior means of every table and of d_EP, exact or from particles.
+//! `polyurn fit`: posterior means of every table and of d_EP, exact, from particles or from chains, or the best tables.
 
 use super::fit_found::{Found, Intensity};
 use super::fit_shown::Fit;
 use super::fit_written::Source;
 use crate::args::{FitArgs, FitMethod};
+use crate::chains;
 use crate::described::Question;
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output};
@@ -30,6 +31,9 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     }
     if let Some(method) = args.method.to_possible_value() {
         args.stream.refuse(method.get_name())?;
+        if args.method != FitMethod::Gibbs {
+            args.chains.refuse(method.get_name())?;
+        }
     }
     let inputs = [args.data.data.as_path(), Path::new(&args.model.model)];
     let mut output = Output::open(&args.output, &inputs)?;
@@ -53,6 +57,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let mut found = match args.method {
         FitMethod::Exact => by_states(args, &problem, &mut control, &mut warnings)?,
         FitMethod::Smc => by_particles(args, &problem, &output, &mut control, &mut warnings)?,
+        FitMethod::Gibbs => by_chains(args, &problem, &output, &mut control, &mut warnings)?,
         FitMethod::Vb => by_vb(args, &problem, &output, &mut control, &mut warnings)?,
         FitMethod::Em => by_em(args, &problem, has_prior, &output, &mut control, &mut warnings)?,
         FitMethod::DualEm | FitMethod::Icm => {
@@ -156,6 +161,37 @@ fn by_particles(
         squares: posterior.table_sum_of_squares.clone(),
         particles: Some((Report::new(smc, problem.model, &posterior.estimate, to_marginal), posterior.clone())),
         ..Found::new("smc", evidence, posterior.tables, posterior_intensity(problem, 0.0)?)
+    })
+}
+
+/// The posterior from Gibbs chains.
+fn by_chains(
+    args: &FitArgs,
+    problem: &Problem<'_>,
+    output: &Output,
+    control: &mut Control<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Found, Failure> {
+    args.particles.check("gibbs", &["--kernel"])?;
+    args.sweeps.refuse("gibbs")?;
+    let gibbs = args.chains.settle(problem, args.particles.isa(), args.limits.time_limit, output)?;
+    let n_draws = args.draws.map_or(0, |n| n as usize);
+    let start = Instant::now();
+    let posterior = gibbs.posterior(problem, n_draws, output.seed(), control)?;
+    let seconds = start.elapsed().as_secs_f64();
+    warnings.extend(posterior.result.warnings.iter().cloned());
+    if let Some(chain) = posterior.from_chain {
+        let nodes = posterior.exchangeable.iter().map(|&node| problem.model.node(node).name.clone()).collect();
+        warnings.push(Warning::LabelsOfOneChain { chain: chain as u64, nodes });
+    }
+    let tables = posterior.tables.clone();
+    let report = chains::Report::new(gibbs, posterior, seconds);
+    Ok(Found {
+        objective: report.log_joint(),
+        d_ep: report.posterior.d_ep,
+        squares: report.posterior.table_sum_of_squares.clone(),
+        chains: Some(report),
+        ..Found::plain("gibbs", tables, posterior_intensity(problem, 0.0)?)
     })
 }
 
@@ -283,11 +319,13 @@ fn by_allocation(
 pub(super) fn refuse_hidden(args: &FitArgs, engine: &str) -> Result<(), Failure> {
     if args.hidden {
         return Err(Failure::Usage(format!(
-            "--hidden: --method {engine} does not list hidden values; use --method smc"
+            "--hidden: --method {engine} does not list hidden values; use --method smc or gibbs"
         )));
     }
     if args.draws.is_some_and(|n| n > 0) {
-        return Err(Failure::Usage(format!("--draws: --method {engine} draws no allocations; use --method smc")));
+        return Err(Failure::Usage(format!(
+            "--draws: --method {engine} draws no allocations; use --method smc or gibbs"
+        )));
     }
     Ok(())
 }

@@ -2,13 +2,14 @@
 
 use super::fit_stream::StreamReport;
 use crate::args::DecompositionArgs;
+use crate::chains;
 use crate::decomposition::Report as Decomposed;
 use crate::output::Failure;
 use crate::particles::Report;
 use crate::text::show_short;
 use polyurn::engine::smc::SmcPosterior;
 use polyurn::engine::sweeps::Climbs;
-use polyurn::engine::{Problem, TableMeans};
+use polyurn::engine::{ParticleAllocation, Problem, RecordPosterior, TableMeans};
 use polyurn::evidence::Evidence;
 use polyurn::prior::Prior;
 use polyurn::score::Maximised;
@@ -33,6 +34,7 @@ pub struct Found {
     /// Whether tables are means over all namings of hidden values.
     pub is_label_averaged: bool,
     pub particles: Option<(Report, SmcPosterior)>,
+    pub chains: Option<chains::Report>,
     /// Sweeps, and what to add to their objectives.
     pub climbs: Option<(Climbs, f64)>,
     /// Sizes of the prior that were set where the bound is largest, and the prior that has them.
@@ -65,6 +67,7 @@ impl Found {
             n_unknown: None,
             is_label_averaged: false,
             particles: None,
+            chains: None,
             climbs: None,
             maximised: Vec::new(),
             prior: None,
@@ -82,14 +85,15 @@ impl Found {
             return Ok(None);
         }
         let best;
-        let (tables, from) = match (&self.particles, self.method) {
-            (Some((_, posterior)), _) => {
-                best = posterior.best.tables(problem);
-                (&best, format!("the best allocation, in run {}", posterior.best.run))
+        let (tables, from) = match (self.best(), self.method) {
+            (Some(of), method) => {
+                best = of.tables(problem);
+                let place = if method == "gibbs" { "chain" } else { "run" };
+                (&best, format!("the best allocation, in {place} {}", of.run))
             }
             (None, "exact") if self.is_label_averaged => {
                 return Err(Failure::Usage(
-                    "--method exact averages over all namings of the hidden values, which leaves no factors; use --method smc, vb or em"
+                    "--method exact averages over all namings of the hidden values, which leaves no factors; use --method smc, gibbs, vb or em"
                         .into(),
                 ));
             }
@@ -98,6 +102,30 @@ impl Found {
             _ => (&self.tables, "the best tables".to_owned()),
         };
         args.report(problem, &problem.counts.seen_anywhere(), tables, self.intensity.mean(), &from).map(Some)
+    }
+
+    /// The best allocation, where there is one.
+    pub fn best(&self) -> Option<&ParticleAllocation> {
+        let of_particles = self.particles.as_ref().map(|(_, posterior)| &posterior.best);
+        of_particles.or(self.chains.as_ref().map(|report| &report.posterior.best))
+    }
+
+    /// Draws from the posterior.
+    pub fn draws(&self) -> &[ParticleAllocation] {
+        match (&self.particles, &self.chains) {
+            (Some((_, posterior)), _) => &posterior.draws,
+            (None, Some(report)) => &report.posterior.draws,
+            (None, None) => &[],
+        }
+    }
+
+    /// The posterior of hidden values, where it is known record by record.
+    pub fn hidden(&self) -> &[RecordPosterior] {
+        match (&self.particles, &self.chains) {
+            (Some((_, posterior)), _) => &posterior.hidden,
+            (None, Some(report)) => &report.posterior.hidden,
+            (None, None) => &[],
+        }
     }
 
     /// What the objective is called.
@@ -115,6 +143,7 @@ pub fn objective_name(method: &str, is_likelihood: bool) -> &'static str {
         "em" => "ln posterior density + constant",
         "dual-em" => "ln pi(S) of the allocation",
         "icm" => "ln density of allocation, tables",
+        "gibbs" => "ln joint of the last state",
         _ => "ln evidence",
     }
 }

@@ -10,8 +10,7 @@ use crate::sweeps::{add_climbs, climbs_text};
 use crate::text::{columns, show_error, show_estimate, show_ln, show_short, tokens_json};
 use polyurn::Warning;
 use polyurn::counts::Labels;
-use polyurn::engine::smc::{RecordPosterior, SmcPosterior};
-use polyurn::engine::{Problem, TableMeans};
+use polyurn::engine::{ParticleAllocation, Problem, RecordPosterior, TableMeans};
 use polyurn::evidence::Evidence;
 use polyurn::graph::NodeIndex;
 use serde_json::{Map, Value, json};
@@ -94,10 +93,13 @@ impl Fit<'_, '_> {
             let best = &posterior.best;
             object["best"] =
                 json!({ "run": best.run, "log_joint": number(best.log_joint), "ln_pi": number(best.ln_pi) });
-            if self.shows_hidden {
-                object["best"]["hidden"] = self.best_json(posterior);
-                object["hidden"] = self.hidden_json(posterior);
-            }
+        }
+        if let Some(report) = &self.found.chains {
+            report.add_to(self.problem.model, &mut object);
+        }
+        if let (true, Some(best)) = (self.shows_hidden, self.found.best()) {
+            object["best"]["hidden"] = self.best_json(best);
+            object["hidden"] = self.hidden_json();
         }
         object
     }
@@ -125,7 +127,7 @@ impl Fit<'_, '_> {
         named.collect()
     }
 
-    fn hidden_json(&self, posterior: &SmcPosterior) -> Value {
+    fn hidden_json(&self) -> Value {
         let of_record = |record: &RecordPosterior| {
             let nodes = record
                 .nodes
@@ -137,19 +139,20 @@ impl Fit<'_, '_> {
                 "hidden": nodes.collect::<Map<String, Value>>(),
             })
         };
-        posterior.hidden.iter().map(of_record).collect()
+        self.found.hidden().iter().map(of_record).collect()
     }
 
-    fn best_json(&self, posterior: &SmcPosterior) -> Value {
-        let nodes: HashMap<(u32, u32), Vec<String>> = posterior
-            .hidden
+    fn best_json(&self, best: &ParticleAllocation) -> Value {
+        let nodes: HashMap<(u32, u32), Vec<String>> = self
+            .found
+            .hidden()
             .iter()
             .map(|record| {
                 let names = record.nodes.iter().map(|(node, _)| self.problem.model.node(*node).name.clone());
                 ((record.block, record.record), names.collect())
             })
             .collect();
-        let listed = posterior.best.hidden.iter().filter_map(|allocation| {
+        let listed = best.hidden.iter().filter_map(|allocation| {
             let names = nodes.get(&(allocation.block, allocation.record))?;
             let groups: Vec<Value> = allocation
                 .groups
@@ -207,9 +210,18 @@ impl Fit<'_, '_> {
                 text += &format!("labelled quantities            from run {run}\n");
             }
         }
+        if let Some(report) = &self.found.chains {
+            text += &format!("chains                         {}\n", report.text(31));
+            text += &format!("mixing                         {}\n", report.mixing_text());
+            let best = &report.posterior.best;
+            text += &format!("best allocation                ln pi(S) {} in chain {}\n", show_ln(best.ln_pi), best.run);
+            if let Some(chain) = report.posterior.from_chain {
+                text += &format!("labelled quantities            from chain {chain}\n");
+            }
+        }
         self.found.tables.iter().for_each(|table| text += &self.table_text(table));
-        if let (true, Some((_, posterior))) = (self.shows_hidden, &self.found.particles) {
-            text += &self.hidden_text(posterior);
+        if self.shows_hidden {
+            text += &self.hidden_text();
         }
         if let Some(decomposition) = &self.decomposition {
             text += &decomposition.text;
@@ -223,10 +235,11 @@ impl Fit<'_, '_> {
     }
 
     /// The likeliest hidden values of the first records.
-    fn hidden_text(&self, posterior: &SmcPosterior) -> String {
+    fn hidden_text(&self) -> String {
+        let hidden = self.found.hidden();
         let mut text = "\nhidden values of each record: probability\n".to_owned();
         let mut lines: Vec<Vec<String>> = Vec::new();
-        for record in posterior.hidden.iter().take(SHOWN_RECORDS) {
+        for record in hidden.iter().take(SHOWN_RECORDS) {
             let block = &self.problem.counts.blocks[record.block as usize];
             let key: Vec<String> = block
                 .seen
@@ -251,8 +264,8 @@ impl Fit<'_, '_> {
             lines.push(line);
         }
         text += &columns(&lines);
-        if posterior.hidden.len() > SHOWN_RECORDS {
-            text += &format!("  and {} more records (see --json)\n", posterior.hidden.len() - SHOWN_RECORDS);
+        if hidden.len() > SHOWN_RECORDS {
+            text += &format!("  and {} more records (see --json)\n", hidden.len() - SHOWN_RECORDS);
         }
         text
     }

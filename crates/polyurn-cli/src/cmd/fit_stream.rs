@@ -132,6 +132,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
 fn check_flags(args: &FitArgs) -> Result<(), Failure> {
     args.particles.check("svb", &["--kernel"])?;
     args.sweeps.refuse("svb")?;
+    args.chains.refuse("svb")?;
     refuse_hidden(args, "svb")?;
     if args.decomposition.expected {
         return Err(Failure::Usage("--expected: --method svb does not keep the records; leave it out".into()));

@@ -35,7 +35,7 @@ impl Source<'_> {
         let mut result = fit.json(output);
         if let Some(object) = result.as_object_mut() {
             // Tables are arrays of the file; times differ between runs that are otherwise the same.
-            ["tables", "hidden", "seconds"].iter().for_each(|field| drop(object.remove(*field)));
+            ["tables", "hidden", "seconds", "tokens_per_second"].iter().for_each(|field| drop(object.remove(*field)));
         }
         let label_averaged = fit.warnings.iter().find_map(|warning| match warning {
             Warning::LabelAveraged { nodes } => Some(nodes.clone()),
@@ -44,7 +44,6 @@ impl Source<'_> {
         let n_records = result["records"].as_u64().unwrap_or(problem.counts.n_records() as u64);
         let n_tables = model.tables().len() as u32;
         let is_stream = fit.found.method == "svb";
-        let posterior = fit.found.particles.as_ref().map(|(_, posterior)| posterior);
         Ok(FitFile {
             model: model.clone(),
             labels: problem.counts.labels.clone(),
@@ -63,12 +62,8 @@ impl Source<'_> {
                 rate: prior.rate(),
             },
             tables: fit.found.tables.clone(),
-            best: posterior.map(|posterior| stored_draw(&posterior.best, problem)),
-            draws: posterior
-                .map_or(&[][..], |posterior| &posterior.draws)
-                .iter()
-                .map(|draw| stored_draw(draw, problem))
-                .collect(),
+            best: fit.found.best().map(|best| stored_draw(best, problem)),
+            draws: fit.found.draws().iter().map(|draw| stored_draw(draw, problem)).collect(),
             value_counts: if is_stream { vec![None; model.n_nodes()] } else { fit_file::value_counts(problem.counts) },
             data: FitData {
                 source: self.args.data.data.display().to_string(),
@@ -155,6 +150,10 @@ fn settings(args: &FitArgs) -> Value {
         "mode": shown(sweeps.mode.map(|mode| format!("{mode:?}").to_lowercase())),
         "update": shown(sweeps.update.map(|update| format!("{update:?}").to_lowercase())),
         "trials": sweeps.trials,
+        "chains": args.chains.chains,
+        "sweeps": args.chains.sweeps,
+        "warm_up": args.chains.warm_up,
+        "thin": args.chains.thin,
         "draws": args.draws,
         "seen": stream.seen,
         "tokens": stream.tokens,

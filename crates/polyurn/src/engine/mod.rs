@@ -3,6 +3,7 @@
 //! Engines only ever return the probability of one sequence of records; [`crate::evidence`] adds the total and the
 //! arrangements in one place.
 
+mod allocation;
 pub mod anneal;
 mod assignments;
 pub mod enumerate;
@@ -12,13 +13,16 @@ mod kind;
 mod lines;
 pub(crate) mod mixer;
 pub mod naive;
+mod naming;
 mod problem;
 mod replicates;
+mod sheet;
 pub mod smc;
 pub mod sweeps;
 mod symmetry;
 mod tables;
 mod uniforms;
 
+pub use allocation::{ParticleAllocation, RecordAllocation, RecordPosterior};
 pub use problem::Problem;
 pub use tables::{CellMean, RowMean, TableMeans};

@@ -125,8 +125,8 @@ type States = BTreeMap<u64, Vec<u8>>;
 /// What a run is told, and what it tells.
 pub struct Watch<'w> {
     tick: &'w (dyn Fn(f64) -> Result<()> + 'w),
-    /// When the run was asked to stop.
-    stop: &'w OnceLock<Instant>,
+    /// Whether the run was asked to stop.
+    stop: &'w OnceLock<Stopped>,
     /// The state that was kept of this run.
     saved: Option<&'w [u8]>,
     /// Whether states are kept at all, and how often they were asked for.
@@ -140,7 +140,7 @@ impl<'w> Watch<'w> {
     /// For a run that nobody keeps.
     pub fn of(tick: &'w (dyn Fn(f64) -> Result<()> + 'w)) -> Self {
         static NEVER: AtomicU64 = AtomicU64::new(0);
-        static GO_ON: OnceLock<Instant> = OnceLock::new();
+        static GO_ON: OnceLock<Stopped> = OnceLock::new();
         let (stop, asked) = (&GO_ON, &NEVER);
         Watch { tick, stop, saved: None, is_kept: false, asked, answered: Cell::new(0), keep: &|_, _| () }
     }
@@ -160,6 +160,11 @@ impl<'w> Watch<'w> {
     /// For the threads of a run that work on one step.
     pub fn stop_sign(&self) -> StopSign<'w> {
         StopSign { stop: self.stop, is_kept: self.is_kept }
+    }
+
+    /// Whether the run was stopped because the time is up: one that has something to answer with may do so.
+    pub fn is_time_up(&self) -> bool {
+        self.stop.get().is_some_and(|stop| stop.is_time_up)
     }
 
     /// The state to go on from, if an earlier job was stopped in the middle of this run.
@@ -188,10 +193,17 @@ impl<'w> Watch<'w> {
     }
 }
 
+/// When runs were asked to stop, and whether because the time is up.
+#[derive(Debug)]
+struct Stopped {
+    since: Instant,
+    is_time_up: bool,
+}
+
 /// Tells threads in the middle of a step whether to go on.
 #[derive(Debug, Clone, Copy)]
 pub struct StopSign<'w> {
-    stop: &'w OnceLock<Instant>,
+    stop: &'w OnceLock<Stopped>,
     is_kept: bool,
 }
 
@@ -199,7 +211,7 @@ impl StopSign<'_> {
     /// As [`Watch::tick_inside`].
     pub fn look(self) -> Result<()> {
         match self.stop.get() {
-            Some(since) if !self.is_kept || since.elapsed() >= PATIENCE => Err(Error::Stopped(Stop::Cancelled)),
+            Some(stop) if !self.is_kept || stop.since.elapsed() >= PATIENCE => Err(Error::Stopped(Stop::Cancelled)),
             _ => Ok(()),
         }
     }
@@ -259,7 +271,7 @@ where
     };
     let done_before: HashSet<u64> = done.iter().map(|(replicate, _)| *replicate).collect();
     let missing: Vec<u64> = (0..n).filter(|replicate| !done_before.contains(replicate)).collect();
-    let stop: OnceLock<Instant> = OnceLock::new();
+    let stop: OnceLock<Stopped> = OnceLock::new();
     let progress = AtomicU64::new(0);
     let fresh: Mutex<Numbered<R>> = Mutex::new(Vec::new());
     // Runs under way, the last state that each handed over, and the question that it answered. States that were saved and
@@ -273,7 +285,8 @@ where
     let mut failure = None;
     let mut was_asked = false;
     std::thread::scope(|scope| {
-        let (stop, progress, fresh, run, missing) = (&stop, &progress, &fresh, &run, &missing);
+        let (stop, progress, fresh) = (&stop, &progress, &fresh);
+        let (run, missing) = (&run, &missing);
         let (states, answered, asked, begun) = (&states, &answered, &asked, &begun);
         let worker = scope.spawn(move || {
             // Where there are fewer runs than threads, or memory for one of them only: one after another, each with all threads.
@@ -346,7 +359,8 @@ where
                     }
                 }
                 if outcome.is_err() {
-                    stop.get_or_init(Instant::now);
+                    let is_time_up = matches!(outcome, Err(Error::Stopped(Stop::Deadline)));
+                    stop.get_or_init(|| Stopped { since: Instant::now(), is_time_up });
                 }
             }
         }

@@ -61,6 +61,7 @@ impl Fit {
             "exact" | "smc" => "ln evidence",
             "vb" => "lower bound (ELBO)",
             "svb" => "bound, from the last batch",
+            "gibbs" => "ln joint of the last state",
             _ => "objective",
         };
         Ok(Fit {

@@ -31,6 +31,13 @@ pub trait Eight: Copy {
     fn add_one_where_less(self, less: Self, than: Self) -> Self;
     /// All eight: the halves are added, then the halves of that, then the two that are left.
     fn sum(self) -> f64;
+    /// Each with all before it: in both halves first neighbours, then those two apart; the sum of the first half goes on top
+    /// of the second.
+    fn running_sums(self) -> Self;
+    /// How many of the first seven are less than the number given.
+    fn n_less(self, than: f64) -> usize;
+    /// With another number in one of the lanes.
+    fn with(self, lane: usize, value: f64) -> Self;
     /// For each byte the entry of its upper half in the first table times the entry of its lower half in the second.
     fn by_halves(bytes: &[u8; 8], upper: &[f64; 16], lower: &[f64; 16]) -> Self;
 }
@@ -103,6 +110,26 @@ impl Eight for [f64; 8] {
     }
 
     #[inline(always)]
+    fn running_sums(self) -> Self {
+        let of_two: Self =
+            std::array::from_fn(|lane| if lane % 4 > 0 { self[lane] + self[lane - 1] } else { self[lane] });
+        let of_four: Self =
+            std::array::from_fn(|lane| if lane % 4 > 1 { of_two[lane] + of_two[lane - 2] } else { of_two[lane] });
+        std::array::from_fn(|lane| if lane > 3 { of_four[lane] + of_four[3] } else { of_four[lane] })
+    }
+
+    #[inline(always)]
+    fn n_less(self, than: f64) -> usize {
+        self[..7].iter().filter(|&&number| number < than).count()
+    }
+
+    #[inline(always)]
+    fn with(mut self, lane: usize, value: f64) -> Self {
+        self[lane] = value;
+        self
+    }
+
+    #[inline(always)]
     fn by_halves(bytes: &[u8; 8], upper: &[f64; 16], lower: &[f64; 16]) -> Self {
         bytes.map(|byte| upper[usize::from(byte >> 4)] * lower[usize::from(byte & 15)])
     }
@@ -137,13 +164,16 @@ mod avx {
     use std::arch::x86_64::{
         __m128i, __m256d, __m256i, __m512d, _CMP_LT_OQ, _mm_add_pd, _mm_add_sd, _mm_cvtsd_f64, _mm_loadl_epi64,
         _mm_loadu_si128, _mm_storeu_si128, _mm_unpackhi_pd, _mm_unpacklo_epi8, _mm256_add_pd, _mm256_and_pd,
-        _mm256_castpd256_pd128, _mm256_castsi256_si128, _mm256_cmp_pd, _mm256_cvtepi32_pd, _mm256_cvtepu8_epi32,
-        _mm256_cvtepu16_epi32, _mm256_cvttpd_epi32, _mm256_div_pd, _mm256_extractf128_pd, _mm256_extractf128_si256,
-        _mm256_loadu_pd, _mm256_loadu_si256, _mm256_mul_pd, _mm256_set_pd, _mm256_set1_epi32, _mm256_set1_pd,
+        _mm256_blend_pd, _mm256_blendv_pd, _mm256_castpd256_pd128, _mm256_castsi256_pd, _mm256_castsi256_si128,
+        _mm256_cmp_pd, _mm256_cmpeq_epi64, _mm256_cvtepi32_pd, _mm256_cvtepu8_epi32, _mm256_cvtepu16_epi32,
+        _mm256_cvttpd_epi32, _mm256_div_pd, _mm256_extractf128_pd, _mm256_extractf128_si256, _mm256_loadu_pd,
+        _mm256_loadu_si256, _mm256_movemask_pd, _mm256_mul_pd, _mm256_permute2f128_pd, _mm256_permute4x64_pd,
+        _mm256_set_pd, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_pd, _mm256_setr_epi64x, _mm256_setzero_pd,
         _mm256_storeu_pd, _mm256_storeu_si256, _mm256_xor_si256, _mm512_add_pd, _mm512_castpd512_pd256,
         _mm512_cmp_pd_mask, _mm512_cvtepu8_epi64, _mm512_cvtepu16_epi64, _mm512_cvtepu32_pd, _mm512_cvtepu64_pd,
-        _mm512_cvttpd_epu32, _mm512_div_pd, _mm512_extractf64x4_pd, _mm512_loadu_pd, _mm512_mask_add_pd, _mm512_mul_pd,
-        _mm512_permutex2var_pd, _mm512_set1_pd, _mm512_srli_epi64, _mm512_storeu_pd,
+        _mm512_cvttpd_epu32, _mm512_div_pd, _mm512_extractf64x4_pd, _mm512_loadu_pd, _mm512_mask_add_pd,
+        _mm512_mask_blend_pd, _mm512_maskz_permutex_pd, _mm512_maskz_permutexvar_pd, _mm512_mul_pd,
+        _mm512_permutex2var_pd, _mm512_set1_epi64, _mm512_set1_pd, _mm512_srli_epi64, _mm512_storeu_pd,
     };
 
     /// Only ever made within [`eights_avx2`], so on machines that have AVX2.
@@ -154,12 +184,12 @@ mod avx {
     #[derive(Clone, Copy)]
     struct One(__m512d);
 
-    #[target_feature(enable = "avx2")]
+    #[target_feature(enable = "avx2,popcnt")]
     pub(super) fn eights_avx2<J: EightJob>(job: J) {
         job.run::<Two>();
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
     pub(super) fn eights_avx512<J: EightJob>(job: J) {
         job.run::<One>();
     }
@@ -284,6 +314,41 @@ mod avx {
         }
 
         #[inline(always)]
+        fn running_sums(self) -> Self {
+            unsafe {
+                let zero = _mm256_setzero_pd();
+                let within = |four| {
+                    let moved = _mm256_blend_pd::<1>(_mm256_permute4x64_pd::<0b10_01_00_00>(four), zero);
+                    let of_two = _mm256_add_pd(four, moved);
+                    _mm256_add_pd(of_two, _mm256_permute2f128_pd::<0x08>(of_two, of_two))
+                };
+                let (low, high) = (within(self.0), within(self.1));
+                Two(low, _mm256_add_pd(high, _mm256_permute4x64_pd::<0b11_11_11_11>(low)))
+            }
+        }
+
+        #[inline(always)]
+        fn n_less(self, than: f64) -> usize {
+            unsafe {
+                let than = _mm256_set1_pd(than);
+                let is_less = |four| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_LT_OQ>(four, than)) as u32;
+                ((is_less(self.0) | is_less(self.1) << 4) & 0x7f).count_ones() as usize
+            }
+        }
+
+        #[inline(always)]
+        fn with(self, lane: usize, value: f64) -> Self {
+            unsafe {
+                let (value, lane) = (_mm256_set1_pd(value), _mm256_set1_epi64x(lane as i64));
+                let is_it = |first| {
+                    let lanes = _mm256_setr_epi64x(first, first + 1, first + 2, first + 3);
+                    _mm256_castsi256_pd(_mm256_cmpeq_epi64(lanes, lane))
+                };
+                Two(_mm256_blendv_pd(self.0, value, is_it(0)), _mm256_blendv_pd(self.1, value, is_it(4)))
+            }
+        }
+
+        #[inline(always)]
         fn by_halves(bytes: &[u8; 8], upper: &[f64; 16], lower: &[f64; 16]) -> Self {
             let of = |table: &[f64; 16], half: [u8; 8]| {
                 let at = |lane: usize| table[usize::from(half[lane] & 15)];
@@ -369,6 +434,27 @@ mod avx {
         }
 
         #[inline(always)]
+        fn running_sums(self) -> Self {
+            One(unsafe {
+                let of_two = _mm512_add_pd(self.0, _mm512_maskz_permutex_pd::<0b10_01_00_00>(0b1110_1110, self.0));
+                let of_four = _mm512_add_pd(of_two, _mm512_maskz_permutex_pd::<0b01_00_00_00>(0b1100_1100, of_two));
+                let of_first_half = _mm512_maskz_permutexvar_pd(0b1111_0000, _mm512_set1_epi64(3), of_four);
+                _mm512_add_pd(of_four, of_first_half)
+            })
+        }
+
+        #[inline(always)]
+        fn n_less(self, than: f64) -> usize {
+            let is_less = unsafe { _mm512_cmp_pd_mask::<_CMP_LT_OQ>(self.0, _mm512_set1_pd(than)) };
+            u32::from(is_less & 0x7f).count_ones() as usize
+        }
+
+        #[inline(always)]
+        fn with(self, lane: usize, value: f64) -> Self {
+            One(unsafe { _mm512_mask_blend_pd(1u8.wrapping_shl(lane as u32), self.0, _mm512_set1_pd(value)) })
+        }
+
+        #[inline(always)]
         fn by_halves(bytes: &[u8; 8], upper: &[f64; 16], lower: &[f64; 16]) -> Self {
             unsafe {
                 let words = _mm512_cvtepu8_epi64(_mm_loadl_epi64(bytes.as_ptr().cast()));
@@ -407,7 +493,12 @@ mod tests {
             let high_bytes = self.words.map(|word| (word >> 8) as u8);
             let of_words =
                 [E::of_u8(&bytes), E::of_bytes(&bytes, &high_bytes), E::of_u16(&halves), E::of_u32(self.words)];
-            for eight in of_words.into_iter().chain([x.div(y), y.add_one_where_less(x, y)]) {
+            for eight in of_words.into_iter().chain([
+                x.div(y),
+                y.add_one_where_less(x, y),
+                x.running_sums(),
+                x.with(5, self.numbers[1][0]),
+            ]) {
                 eight.store(&mut stored);
                 self.out.extend(stored.map(f64::to_bits));
             }
@@ -415,6 +506,7 @@ mod tests {
             let [upper, lower] = [3.0, 7.0].map(|by| std::array::from_fn(|ix| by + ix as f64 / by));
             E::by_halves(&bytes, &upper, &lower).store(&mut stored);
             self.out.extend(stored.map(f64::to_bits));
+            self.out.push(x.n_less(self.numbers[1][0]) as u64);
         }
     }
 
@@ -438,11 +530,13 @@ mod tests {
             });
             let found: Vec<Vec<u64>> = found.collect();
             assert!(found.iter().all(|bytes| *bytes == found[0]));
-            let [bytes, two_bytes, halves, whole, quotients, steps, indices, products] =
-                &found[0][9..].as_chunks::<8>().0
+            let (eights, n_less) = found[0][9..].as_chunks::<8>();
+            let [bytes, two_bytes, halves, whole, quotients, steps, running, changed, indices, products] = eights
             else {
-                panic!("eight eights");
+                panic!("ten eights");
             };
+            let n_less_one_by_one = numbers[0][..7].iter().filter(|&&x| x < numbers[1][0]).count();
+            assert_eq!(n_less, [n_less_one_by_one as u64]);
             for lane in 0..8 {
                 let word = words[lane];
                 let (x, y) = (numbers[0][lane], numbers[1][lane]);
@@ -452,6 +546,10 @@ mod tests {
                 assert_eq!(f64::from_bits(whole[lane]), f64::from(word));
                 assert_eq!(f64::from_bits(quotients[lane]), x / y);
                 assert_eq!(f64::from_bits(steps[lane]), if x < y { y + 1.0 } else { y });
+                assert_eq!(f64::from_bits(changed[lane]), if lane == 5 { numbers[1][0] } else { x });
+                // Seven additions of at most 8000 together, each rounded to 53 bits.
+                let sum: f64 = numbers[0][..=lane].iter().sum();
+                assert!((f64::from_bits(running[lane]) - sum).abs() < 1e-11);
                 assert_eq!(indices[lane], u64::from(word as u16));
                 let (upper, lower) = (f64::from(word as u8 >> 4), f64::from(word as u8 & 15));
                 assert_eq!(f64::from_bits(products[lane]), (3.0 + upper / 3.0) * (7.0 + lower / 7.0));

@@ -32,7 +32,7 @@ enum Level {
 
 /// Asks for the line of the cache that a number lies in, to be there when it is needed. Nothing happens beyond the list's end.
 #[inline(always)]
-pub fn fetch_ahead(list: &[f64], at: usize) {
+pub fn fetch_ahead<T>(list: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if at < list.len() {
         // SAFETY: the address lies within the list; all x86-64 machines have the instruction.
@@ -57,14 +57,16 @@ impl Isa {
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            let has_avx512 = is_x86_feature_detected!("avx512f")
+            let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt");
+            let has_avx512 = has_avx2
+                && is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl");
             if has_avx512 {
                 return Isa(Level::Avx512);
             }
-            if is_x86_feature_detected!("avx2") {
+            if has_avx2 {
                 return Isa(Level::Avx2);
             }
         }
@@ -76,7 +78,7 @@ impl Isa {
     pub fn available() -> Vec<Self> {
         let mut all = vec![Isa::SCALAR];
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
             all.push(Isa(Level::Avx2));
         }
         if !all.contains(&Isa::detect()) {
@@ -132,6 +134,6 @@ mod tests {
     fn numbers_beyond_the_end_are_not_fetched() {
         let list = [1.5; 9];
         [0, 8, 9, usize::MAX].into_iter().for_each(|at| fetch_ahead(&list, at));
-        fetch_ahead(&[], 0);
+        fetch_ahead::<u32>(&[], 0);
     }
 }

@@ -14,7 +14,8 @@
 
 use super::fitted::{Fitted, Levels};
 use crate::engine::gibbs::Tokens;
-use crate::engine::lines::BucketShape;
+use crate::engine::lines::Kernel;
+use crate::engine::naming::moved_states;
 use crate::engine::symmetry::LabelClass;
 use crate::graph::NodeIndex;
 use crate::math::draw::open_unit;
@@ -128,26 +129,19 @@ impl<'l> Labels<'l> {
             let class = self.classes.iter().position(|class| class.nodes.contains(&node));
             class.map_or(value, |class| renaming[class][value as usize])
         };
+        let of_kernel = |kernel: &Kernel| -> Vec<Vec<usize>> {
+            kernel.buckets.iter().map(|bucket| moved_states(bucket, &new_name)).collect()
+        };
+        let moved: Vec<Vec<Vec<usize>>> = self.tokens.layout.kernels.iter().map(of_kernel).collect();
         let mut renamed = states.to_vec();
         for token in 0..self.tokens.len() {
-            let (_, kernel, _) = self.tokens.kernel(token);
-            for (state, bucket) in renamed[self.tokens.states(token)].iter_mut().zip(&kernel.buckets) {
-                *state = moved(bucket, *state, &new_name);
+            let (kernel, ..) = self.tokens.kernel(token);
+            for (state, to) in renamed[self.tokens.states(token)].iter_mut().zip(&moved[kernel]) {
+                *state = to[*state as usize] as u32;
             }
         }
         renamed
     }
-}
-
-/// The number that a state has under other names.
-fn moved(bucket: &BucketShape, state: u32, new_name: &impl Fn(NodeIndex, u32) -> u32) -> u32 {
-    let (mut rest, mut stride, mut moved) = (state, 1, 0);
-    for &(node, size) in bucket.nodes.iter().rev() {
-        moved += stride * new_name(node, rest % size);
-        rest /= size;
-        stride *= size;
-    }
-    moved + rest * stride
 }
 
 /// ln of the number of relabellings.

@@ -6,9 +6,9 @@
 
 use super::energy::largest_numbers;
 use super::fitted::Levels;
-use crate::engine::gibbs::{EIGHT, Tokens, pick, set};
+use crate::engine::gibbs::{EIGHT, Row, Rows, Tokens, pick};
 use crate::engine::lines::{Kernel, Pseudo};
-use crate::simd::{Eight, EightJob, Isa};
+use crate::simd::{Eight, EightJob, Isa, fetch_ahead};
 use serde::{Deserialize, Serialize};
 
 /// ln of what a touch multiplies by, for each number of its line.
@@ -59,11 +59,11 @@ pub struct Factors {
 #[derive(Debug, Clone, Default)]
 pub struct Powered {
     /// For each line its factor.
-    lines: Vec<[f64; EIGHT]>,
+    lines: Vec<Row>,
     /// For each value the product of the factors that are the same for all records; zero beyond the last value.
-    common: Vec<[f64; EIGHT]>,
-    /// Room for the weights of one token.
-    weights: Vec<[f64; EIGHT]>,
+    common: Vec<Row>,
+    /// Room for the weights of one token, added up row by row; the first row is zero.
+    sums: Vec<Row>,
 }
 
 /// Sums of the probabilities that tokens were drawn by, record by record.
@@ -140,18 +140,19 @@ impl Single {
     /// Brings what follows from the counts to another temperature.
     pub fn refresh(&self, factors: &Factors, counts: &[u32], powered: &mut Powered) {
         let (rows, _) = counts.as_chunks::<EIGHT>();
-        powered.lines.resize(rows.len(), [0.0; EIGHT]);
-        powered.weights.resize(self.n_eights, [0.0; EIGHT]);
+        let zeros = Row([0.0; EIGHT]);
+        powered.lines.resize(rows.len(), zeros);
+        powered.sums.resize(self.n_eights + 1, zeros);
         powered.common.clear();
-        powered.common.resize(self.n_eights, [0.0; EIGHT]);
+        powered.common.resize(self.n_eights, zeros);
         for ((row, numbers), &touch) in powered.lines.iter_mut().zip(rows).zip(&self.touch_of_row) {
             if touch != NO_TOUCH {
                 let table = &factors.own[touch as usize];
-                *row = numbers.map(|n| table[n as usize]);
+                *row = Row(numbers.map(|n| table[n as usize]));
             }
         }
         for value in 0..self.n_values {
-            powered.common[value / EIGHT][value % EIGHT] = self.common_factor(factors, counts, value);
+            powered.common[value / EIGHT].0[value % EIGHT] = self.common_factor(factors, counts, value);
         }
     }
 
@@ -159,6 +160,36 @@ impl Single {
     fn common_factor(&self, factors: &Factors, counts: &[u32], value: usize) -> f64 {
         let of_touch = |(&first, table): (&u32, &Vec<f64>)| table[counts[first as usize * EIGHT + value] as usize];
         self.common.iter().zip(&factors.common).map(of_touch).product()
+    }
+
+    /// Counts one token more or less under a value.
+    #[inline(always)]
+    fn change<E: Eight, const IS_MORE: bool>(
+        &self,
+        factors: &Factors,
+        own: &[u32],
+        value: usize,
+        counts: &mut [u32],
+        lines: &mut [Row],
+        common: &mut [Row],
+    ) {
+        let (eight, lane) = (value / EIGHT, value % EIGHT);
+        let mut step = |first: u32| {
+            let n = &mut counts[first as usize * EIGHT + value];
+            *n = if IS_MORE { n.wrapping_add(1) } else { n.wrapping_sub(1) };
+            *n as usize
+        };
+        // Rows are written whole: a number that was written alone could not be read with its neighbours at once.
+        for (&first, table) in own.iter().zip(&factors.own) {
+            let row = &mut lines[first as usize + eight].0;
+            E::load(row).with(lane, table[step(first)]).store(row);
+        }
+        let mut product = 1.0;
+        for (&first, table) in self.common.iter().zip(&factors.common) {
+            product *= table[step(first)];
+        }
+        let row = &mut common[eight].0;
+        E::load(row).with(lane, product).store(row);
     }
 
     /// Draws the states of some tokens anew, with one uniform number for each.
@@ -220,57 +251,57 @@ impl<const OWN: usize> Update<'_, OWN> {
         let Parts { counts, powered, level_sum, mut recorded } = walker;
         let n_own = if OWN == 0 { single.n_own } else { OWN };
         let n_eights = single.n_eights;
-        let Powered { lines, common, weights } = powered;
-        let (common, weights) = (&mut common[..n_eights], &mut weights[..n_eights]);
-        let own_tables = &factors.own[..n_own];
-        for ((&record, &uniform), state) in tokens.records.iter().zip(tokens.uniforms).zip(tokens.states) {
-            let own = &single.own[record as usize * n_own..][..n_own];
-            let levels =
-                if IS_GUIDED { &guide.rows[record as usize * n_eights..][..n_eights] } else { &guide.rows[..0] };
-            let old = *state as usize;
-            for (&first, table) in own.iter().zip(own_tables) {
-                let n = &mut counts[first as usize * EIGHT + old];
-                *n -= 1;
-                set(&mut lines[first as usize + old / EIGHT], old % EIGHT, table[*n as usize]);
-            }
-            for &first in &single.common {
-                counts[first as usize * EIGHT + old] -= 1;
-            }
-            set(&mut common[old / EIGHT], old % EIGHT, single.common_factor(factors, counts, old));
-            let mut sums = E::splat(0.0);
+        let Powered { lines, common, sums } = powered;
+        let (common, sums) = (&mut common[..n_eights], &mut sums[..=n_eights]);
+        let own_of = |record: u32| &single.own[record as usize * n_own..][..n_own];
+        let mut running = Rows([[0.0; EIGHT]; 2]);
+        let Batch { records, uniforms, states } = tokens;
+        let Some(&first) = records.first() else { return };
+        single.change::<E, false>(factors, own_of(first), states[0] as usize, counts, lines, common);
+        for token in 0..records.len() {
+            let record = records[token] as usize;
+            let own = own_of(records[token]);
+            let levels = if IS_GUIDED { &guide.rows[record * n_eights..][..n_eights] } else { &guide.rows[..0] };
+            let mut sum = E::splat(0.0);
             for eight in 0..n_eights {
-                let mut weight = E::load(&common[eight]);
+                let mut weight = E::load(&common[eight].0);
                 for &first in own {
-                    weight = weight.mul(E::load(&lines[first as usize + eight]));
+                    weight = weight.mul(E::load(&lines[first as usize + eight].0));
                 }
                 if IS_GUIDED {
                     weight = weight.mul(E::by_halves(&levels[eight], &factors.upper, &factors.lower));
                 }
-                weight.store(&mut weights[eight]);
-                sums = sums.add(weight);
+                sum = sum.add(weight);
+                sum.store(&mut sums[eight + 1].0);
             }
-            let new = pick::<E>(weights, sums, uniform);
-            if IS_RECORDED && let Some(recorded) = &mut recorded {
-                let share = 1.0 / sums.sum();
-                let rows = &mut recorded.sums[record as usize * n_eights..][..n_eights];
-                for (row, weights) in rows.iter_mut().zip(weights.iter()) {
-                    row.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += (weight * share) as f32);
+            // The next token is taken out while this one is being drawn: its weights need both, this one's are done.
+            if let Some(&next) = records.get(token + 1) {
+                single.change::<E, false>(factors, own_of(next), states[token + 1] as usize, counts, lines, common);
+            }
+            if let Some(&later) = records.get(token + AHEAD) {
+                for &first in own_of(later) {
+                    (0..n_eights).for_each(|eight| fetch_ahead(lines, first as usize + eight));
                 }
             }
-            for (&first, table) in own.iter().zip(own_tables) {
-                let n = &mut counts[first as usize * EIGHT + new];
-                *n += 1;
-                set(&mut lines[first as usize + new / EIGHT], new % EIGHT, table[*n as usize]);
+            let new = pick::<E>(sums, sum, uniforms[token], &mut running);
+            if IS_RECORDED && let Some(recorded) = &mut recorded {
+                let share = 1.0 / sum.sum();
+                let rows = &mut recorded.sums[record * n_eights..][..n_eights];
+                for (row, both) in rows.iter_mut().zip(sums.windows(2)) {
+                    for (lane, noted) in row.iter_mut().enumerate() {
+                        *noted += ((both[1].0[lane] - both[0].0[lane]) * share) as f32;
+                    }
+                }
             }
-            for &first in &single.common {
-                counts[first as usize * EIGHT + new] += 1;
-            }
-            set(&mut common[new / EIGHT], new % EIGHT, single.common_factor(factors, counts, new));
+            single.change::<E, true>(factors, own, new, counts, lines, common);
             if IS_GUIDED {
                 let level = |value: usize| i64::from(levels[value / EIGHT][value % EIGHT]);
-                *level_sum += level(new) - level(old);
+                *level_sum += level(new) - level(states[token] as usize);
             }
-            *state = new as u32;
+            states[token] = new as u32;
         }
     }
 }
+
+/// Tokens between asking for a row and its use.
+const AHEAD: usize = 6;

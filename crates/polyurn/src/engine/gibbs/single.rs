@@ -8,15 +8,17 @@
 //! A line is changed by writing its whole row of eight: a number that was written alone could not be read with its
 //! neighbours before it has reached the cache.
 
+use super::rows::{Row, Rows, pick};
 use super::tokens::{EIGHT, Tokens};
 use crate::engine::lines::{Kernel, Term};
-use crate::simd::{Eight, EightJob, Isa};
+use crate::simd::{Eight, EightJob, Isa, fetch_ahead};
+
+/// Counts up to which common factors are tabulated.
+const MOST_TABULATED: usize = 1 << 20;
 
 /// A factor that is the same for all records.
 #[derive(Debug, Clone, Copy)]
 struct Common {
-    /// First row of eight.
-    first: u32,
     /// Its pseudo-count.
     add: f64,
     /// How often it multiplies; negative where it divides.
@@ -36,17 +38,19 @@ pub struct Single {
     adds: Vec<f64>,
     /// Factors of all records.
     common: Vec<Common>,
-    /// First rows of lines that all tokens are counted in.
-    counted: Vec<u32>,
+    /// First row of the lines that all tokens are counted in, which those factors depend on.
+    counted: Option<u32>,
+    /// Products of those factors, by the count: a division takes longer than looking it up.
+    by_count: Vec<f64>,
 }
 
 /// Numbers of a chain that follow from its counts.
 #[derive(Debug, Clone)]
 pub struct Factors {
     /// For each value the product of the factors that are the same for all records; zero beyond the last value.
-    common: Vec<[f64; EIGHT]>,
-    /// Room for the weights of one token.
-    weights: Vec<[f64; EIGHT]>,
+    common: Vec<Row>,
+    /// Room for the weights of one token, added up row by row; the first row is zero.
+    sums: Vec<Row>,
 }
 
 impl Single {
@@ -81,7 +85,8 @@ impl Single {
             own: Vec::new(),
             adds: Vec::new(),
             common: Vec::new(),
-            counted: Vec::new(),
+            counted: None,
+            by_count: Vec::new(),
         };
         for touch in 0..kernel.touches.len() {
             let mut terms = kernel.terms.iter().filter(|term| term.touch == touch);
@@ -92,10 +97,12 @@ impl Single {
                     _ => return None,
                 }
             } else {
-                single.counted.push(row(0, touch));
+                // Counters that depend on the hidden node alone share their lines.
+                assert!(single.counted.is_none(), "one class without seen values");
+                single.counted = Some(row(0, touch));
                 for term in terms {
                     let power = if term.is_numerator { term.power as i32 } else { -(term.power as i32) };
-                    single.common.push(Common { first: row(0, touch), add: pseudo(term).value, power });
+                    single.common.push(Common { add: pseudo(term).value, power });
                 }
             }
         }
@@ -103,24 +110,31 @@ impl Single {
             let own = (0..kernel.touches.len()).filter(|&touch| is_own[touch]);
             single.own.extend(own.map(|touch| row(record, touch)));
         }
+        let n_counts = (tokens.len() + 1).min(MOST_TABULATED);
+        single.by_count = (0..n_counts).map(|n| single.product(n as u32)).collect();
         Some(single)
     }
 
     /// What follows from the counts.
     pub fn factors(&self, counts: &[[u32; EIGHT]]) -> Factors {
-        let mut common = vec![[0.0; EIGHT]; self.n_eights];
+        let mut common = vec![Row([0.0; EIGHT]); self.n_eights];
         for value in 0..self.n_values {
-            common[value / EIGHT][value % EIGHT] = self.common_factor(counts, value);
+            let (eight, lane) = (value / EIGHT, value % EIGHT);
+            let n = self.counted.map_or(0, |first| counts[first as usize + eight][lane]);
+            common[eight].0[lane] = self.common_factor(n);
         }
-        Factors { common, weights: vec![[0.0; EIGHT]; self.n_eights] }
+        Factors { common, sums: vec![Row([0.0; EIGHT]); self.n_eights + 1] }
     }
 
-    /// The product of the common factors of a value.
+    /// The product of the common factors of a value that has so many tokens.
     #[inline(always)]
-    fn common_factor(&self, counts: &[[u32; EIGHT]], value: usize) -> f64 {
+    fn common_factor(&self, n: u32) -> f64 {
+        self.by_count.get(n as usize).copied().unwrap_or_else(|| self.product(n))
+    }
+
+    fn product(&self, n: u32) -> f64 {
         let (mut cells, mut rows) = (1.0, 1.0);
         for common in &self.common {
-            let n = counts[common.first as usize + value / EIGHT][value % EIGHT];
             let factor = common.add + f64::from(n);
             let product = if common.power > 0 { &mut cells } else { &mut rows };
             for _ in 0..common.power.unsigned_abs() {
@@ -128,6 +142,27 @@ impl Single {
             }
         }
         cells / rows
+    }
+
+    /// Counts one token more or less under a value.
+    #[inline(always)]
+    fn change<E: Eight, const IS_MORE: bool>(
+        &self,
+        own: &[u32],
+        value: usize,
+        counts: &mut [[u32; EIGHT]],
+        common: &mut [Row],
+    ) {
+        let (eight, lane) = (value / EIGHT, value % EIGHT);
+        for &first in own {
+            change::<IS_MORE>(&mut counts[first as usize + eight], lane);
+        }
+        if let Some(first) = self.counted {
+            // Never read with its neighbours, so it may be written alone.
+            let n = &mut counts[first as usize + eight][lane];
+            *n = if IS_MORE { n.wrapping_add(1) } else { n.wrapping_sub(1) };
+            E::load(&common[eight].0).with(lane, self.common_factor(*n)).store(&mut common[eight].0);
+        }
     }
 
     /// Draws the states of some tokens anew, with one uniform number for each.
@@ -168,34 +203,64 @@ impl<const OWN: usize> EightJob for Update<'_, OWN> {
         let Update { single, records, uniforms, counts, factors, states } = self;
         let n_own = if OWN == 0 { single.n_own } else { OWN };
         let n_eights = single.n_eights;
-        let Factors { common, weights } = factors;
-        let (common, weights) = (&mut common[..n_eights], &mut weights[..n_eights]);
+        let Factors { common, sums } = factors;
+        let (common, sums) = (&mut common[..n_eights], &mut sums[..=n_eights]);
         let adds = &single.adds[..n_own];
-        for ((&record, &uniform), state) in records.iter().zip(uniforms).zip(states) {
-            let own = &single.own[record as usize * n_own..][..n_own];
-            let old = *state as usize;
-            for &first in own.iter().chain(&single.counted) {
-                change::<false>(&mut counts[first as usize + old / EIGHT], old % EIGHT);
-            }
-            set(&mut common[old / EIGHT], old % EIGHT, single.common_factor(counts, old));
-            let mut sums = E::splat(0.0);
-            for eight in 0..n_eights {
-                let mut weight = E::load(&common[eight]);
-                for (&first, &add) in own.iter().zip(adds) {
-                    weight = weight.mul(E::of_u32(&counts[first as usize + eight]).add(E::splat(add)));
+        let own_of = |record: u32| &single.own[record as usize * n_own..][..n_own];
+        let mut running = Rows([[0.0; EIGHT]; 2]);
+        let Some(&first) = records.first() else { return };
+        single.change::<E, false>(own_of(first), states[0] as usize, counts, common);
+        for token in 0..records.len() {
+            let own = own_of(records[token]);
+            let sum = if OWN == 0 {
+                weigh_any::<E>(own, adds, counts, common, &mut sums[1..])
+            } else {
+                let rows: [&[[u32; EIGHT]]; OWN] = std::array::from_fn(|ix| &counts[own[ix] as usize..][..n_eights]);
+                let adds: [E; OWN] = std::array::from_fn(|ix| E::splat(adds[ix]));
+                let mut sum = E::splat(0.0);
+                for eight in 0..n_eights {
+                    let mut weight = E::load(&common[eight].0);
+                    for ix in 0..OWN {
+                        weight = weight.mul(E::of_u32(&rows[ix][eight]).add(adds[ix]));
+                    }
+                    sum = sum.add(weight);
+                    sum.store(&mut sums[eight + 1].0);
                 }
-                weight.store(&mut weights[eight]);
-                sums = sums.add(weight);
+                sum
+            };
+            // The next token is taken out while this one is being drawn: its weights need both, this one's are done.
+            if let Some(&next) = records.get(token + 1) {
+                single.change::<E, false>(own_of(next), states[token + 1] as usize, counts, common);
             }
-            let new = pick::<E>(weights, sums, uniform);
-            for &first in own.iter().chain(&single.counted) {
-                change::<true>(&mut counts[first as usize + new / EIGHT], new % EIGHT);
+            if let Some(&later) = records.get(token + AHEAD) {
+                own_of(later).iter().for_each(|&first| {
+                    (0..n_eights).step_by(2).for_each(|eight| fetch_ahead(counts, first as usize + eight));
+                });
             }
-            set(&mut common[new / EIGHT], new % EIGHT, single.common_factor(counts, new));
-            *state = new as u32;
+            let new = pick::<E>(sums, sum, uniforms[token], &mut running);
+            single.change::<E, true>(own, new, counts, common);
+            states[token] = new as u32;
         }
     }
 }
+
+/// Weights for any number of own lines: their sums row by row, and the last of them.
+#[inline(always)]
+fn weigh_any<E: Eight>(own: &[u32], adds: &[f64], counts: &[[u32; EIGHT]], common: &[Row], sums: &mut [Row]) -> E {
+    let mut sum = E::splat(0.0);
+    for (eight, (common, sums)) in common.iter().zip(sums).enumerate() {
+        let mut weight = E::load(&common.0);
+        for (&first, &add) in own.iter().zip(adds) {
+            weight = weight.mul(E::of_u32(&counts[first as usize + eight]).add(E::splat(add)));
+        }
+        sum = sum.add(weight);
+        sum.store(&mut sums.0);
+    }
+    sum
+}
+
+/// Tokens between asking for a row of counts and its use.
+const AHEAD: usize = 6;
 
 /// One more or one less in one of eight numbers.
 #[inline(always)]
@@ -204,42 +269,4 @@ fn change<const IS_MORE: bool>(row: &mut [u32; EIGHT], lane: usize) {
         let step = u32::from(ix == lane);
         *number = if IS_MORE { number.wrapping_add(step) } else { number.wrapping_sub(step) };
     }
-}
-
-/// Another value for one of eight numbers.
-#[inline(always)]
-pub fn set(row: &mut [f64; EIGHT], lane: usize, value: f64) {
-    for (ix, number) in row.iter_mut().enumerate() {
-        *number = if ix == lane { value } else { *number };
-    }
-}
-
-/// A value in proportion to its weight: first its lane, by the sums over the rows of eight, then its row.
-#[inline(always)]
-pub fn pick<E: Eight>(weights: &[[f64; EIGHT]], sums: E, uniform: f64) -> usize {
-    let mut of_lanes = [0.0; EIGHT];
-    sums.store(&mut of_lanes);
-    let mut target = uniform * sums.sum();
-    let mut lane = 0;
-    let mut rest = target;
-    for &sum in &of_lanes[..EIGHT - 1] {
-        target -= sum;
-        let is_past = target > 0.0;
-        lane += usize::from(is_past);
-        rest = if is_past { target } else { rest };
-    }
-    let mut row = 0;
-    for weight in &weights[..weights.len() - 1] {
-        rest -= weight[lane];
-        row += usize::from(rest > 0.0);
-    }
-    let found = row * EIGHT + lane;
-    if weights[row][lane] > 0.0 { found } else { likeliest(weights) }
-}
-
-/// Where rounding has left a value that cannot be.
-#[cold]
-pub fn likeliest(weights: &[[f64; EIGHT]]) -> usize {
-    let all = weights.as_flattened();
-    (0..all.len()).max_by(|&x, &y| all[x].total_cmp(&all[y])).unwrap_or(0)
 }

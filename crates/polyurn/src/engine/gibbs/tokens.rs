@@ -1,6 +1,6 @@
 //! The tokens of a problem, as all chains see them.
 
-use crate::engine::lines::{Kernel, Layout, Place};
+use crate::engine::lines::{Kernel, Layout, Place, Pseudo, Term};
 use crate::error::{Error, Result};
 
 /// Lines come in rows of so many, so that they can be handled together.
@@ -75,6 +75,12 @@ impl<'p> Tokens<'p> {
         let record = self.record[token] as usize;
         let kernel = self.layout.records.kernel[record] as usize;
         (kernel, &self.layout.kernels[kernel], self.layout.records.places(record))
+    }
+
+    /// Whether all states of a token weigh the same as long as there is no other token.
+    pub fn is_indifferent(&self, kernel: &Kernel) -> bool {
+        let pseudo = |term: &Term| &self.layout.counted[term.counted].pseudo;
+        kernel.terms.iter().all(|term| matches!(pseudo(term), Pseudo::Even(pseudo) if !pseudo.is_zero()))
     }
 
     /// Where a token's states are: one for each bucket.

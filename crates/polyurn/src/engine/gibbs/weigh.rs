@@ -2,7 +2,7 @@
 
 use super::tokens::Tokens;
 use crate::engine::lines::{Kernel, Place, Term};
-use crate::math::draw::open_unit;
+use crate::math::draw::{below, open_unit};
 use rand::Rng;
 
 /// A token that is not in the counts.
@@ -197,6 +197,14 @@ impl Weigher {
         draw_down(kernel, &self.theta, states, rng);
     }
 
+    /// Draws states that all weigh the same.
+    pub fn draw_any(kernel: &Kernel, states: &mut [u32], rng: &mut impl Rng) {
+        for ix in (0..kernel.buckets.len()).rev() {
+            let open = open_states(kernel, ix, states);
+            states[ix] = (open.start as u64 + below(open.len() as u64, rng)) as u32;
+        }
+    }
+
     /// A Gibbs update of a token that is in the counts.
     pub fn update(&mut self, token: Lone<'_>, counts: &mut [u32], states: &mut [u32], rng: &mut impl Rng) {
         token.remove(states, counts);
@@ -212,6 +220,18 @@ impl Weigher {
         }
         self.states = drawn;
         token.add(states, counts);
+    }
+}
+
+/// The states that a bucket can have when the buckets after it have theirs.
+fn open_states(kernel: &Kernel, ix: usize, states: &[u32]) -> std::ops::Range<usize> {
+    let bucket = &kernel.buckets[ix];
+    match bucket.parent {
+        None => 0..bucket.n_states,
+        Some(parent) => {
+            let entry = bucket.message_of_parent_state[states[parent] as usize] as usize;
+            entry * bucket.size..(entry + 1) * bucket.size
+        }
     }
 }
 

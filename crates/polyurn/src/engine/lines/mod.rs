@@ -13,6 +13,6 @@ mod kernel;
 mod layout;
 mod uses;
 
-pub use class::Pseudo;
+pub use class::{Counted, Pseudo};
 pub use kernel::{BucketShape, Kernel, Term, Touch};
 pub use layout::{Block, Layout, Place, Records};

@@ -10,17 +10,16 @@ use super::prepared::LISTED;
 use super::run::{Run, RunResult};
 use super::word::Word;
 use crate::engine::Problem;
-use crate::engine::kind::Kind;
+use crate::engine::allocation::{ParticleAllocation, RecordAllocation, RecordPosterior};
 use crate::engine::lines::Layout;
-use crate::engine::symmetry::{LabelClass, label_classes};
-use crate::engine::tables::{CellMean, CountsOfRows, LIST_ALL_CHILDREN_UP_TO, Moments, RowMean, TableMeans};
+use crate::engine::sheet::{Held, Sheet};
+use crate::engine::tables::{CellMean, Moments, RowMean, TableMeans};
 use crate::error::Result;
 use crate::evidence::evidence;
 use crate::graph::{NodeIndex, TableIndex};
 use crate::math::{Double, ln_factorial};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The posterior that a job of runs found.
 #[derive(Debug, Clone)]
@@ -49,39 +48,6 @@ pub struct SmcPosterior {
     pub particles: Vec<WeightedAllocation>,
 }
 
-impl ParticleAllocation {
-    /// Means and spreads of all tables given this allocation: one labelling of the hidden values, as factors need it.
-    pub fn tables(&self, problem: &Problem<'_>) -> Vec<TableMeans> {
-        let model = problem.model;
-        let mut rows = CountsOfRows::new(model.tables().len());
-        let allocations: HashMap<(u32, u32), &RecordAllocation> =
-            self.hidden.iter().map(|record| ((record.block, record.record), record)).collect();
-        let mut values = vec![0; model.n_nodes()];
-        for (block_ix, (block, pattern)) in problem.counts.blocks.iter().zip(problem.plan.patterns()).enumerate() {
-            for (record, count) in block.counts.iter().enumerate() {
-                block.read(record, &mut values);
-                let mut add = |values: &[u32], count: u64| {
-                    for &node in &pattern.relevant {
-                        let family = model.node(node).parents.iter().chain([&node]);
-                        let family: Vec<u32> = family.map(|node| values[node.ix()]).collect();
-                        rows.add(model.node(node).table, &family, count as f64);
-                    }
-                };
-                match allocations.get(&(block_ix as u32, record as u32)) {
-                    None => add(&values, count),
-                    Some(allocation) => {
-                        for (hidden, count) in &allocation.groups {
-                            pattern.unseen.iter().zip(hidden).for_each(|(node, &value)| values[node.ix()] = value);
-                            add(&values, *count);
-                        }
-                    }
-                }
-            }
-        }
-        rows.dirichlet_means(model, problem.prior)
-    }
-}
-
 /// One particle.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WeightedAllocation {
@@ -91,41 +57,6 @@ pub struct WeightedAllocation {
     pub log_joint: f64,
     /// Occupied cells less occupied rows; of the full allocation where no record leaves nodes out.
     pub d_ep: f64,
-}
-
-/// One particle's allocation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ParticleAllocation {
-    /// Its run.
-    pub run: usize,
-    /// ln p(sequence, hidden values).
-    pub log_joint: f64,
-    /// ln pi(S): ln probability of the whole allocation tensor.
-    pub ln_pi: f64,
-    /// How the tokens of each record are allocated.
-    pub hidden: Vec<RecordAllocation>,
-}
-
-/// How the tokens of one record are allocated.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RecordAllocation {
-    /// Block of the counts.
-    pub block: u32,
-    /// Number of the record in it.
-    pub record: u32,
-    /// Values of its unseen nodes, ascending by node, and how many of its tokens have them.
-    pub groups: Vec<(Vec<u32>, u64)>,
-}
-
-/// Posterior of the unseen nodes of one record.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RecordPosterior {
-    /// Block of the counts.
-    pub block: u32,
-    /// Number of the record in it.
-    pub record: u32,
-    /// Each unseen node with the probabilities of its values, averaged over the record's tokens.
-    pub nodes: Vec<(NodeIndex, Vec<f64>)>,
 }
 
 /// One run's share.
@@ -145,88 +76,6 @@ impl RunPosterior {
     #[cfg(test)]
     pub fn particles(&self) -> &[WeightedAllocation] {
         &self.particles
-    }
-}
-
-/// Where a counter's number is found.
-#[derive(Debug, Clone, Copy)]
-enum Held {
-    /// The same in all particles.
-    Fixed(u64),
-    /// A line of a block.
-    Line { block: u32, in_block: u32 },
-}
-
-impl Default for Held {
-    fn default() -> Self {
-        Held::Fixed(0)
-    }
-}
-
-/// Where the numbers of a row are found.
-#[derive(Debug, Default)]
-struct RowSources {
-    row: Held,
-    cells: BTreeMap<u32, Held>,
-}
-
-/// One row of a table, with all cells that are listed.
-#[derive(Debug)]
-struct SheetRow {
-    table: TableIndex,
-    parents: Vec<u32>,
-    pseudo: f64,
-    held: Held,
-    /// Child, pseudo-count, count.
-    cells: Vec<(u32, f64, Held)>,
-}
-
-/// Every row that a token may be in.
-#[derive(Debug)]
-pub struct Sheet {
-    rows: Vec<SheetRow>,
-    is_complete: bool,
-    labels: Vec<LabelClass>,
-}
-
-impl Sheet {
-    /// Lists the rows of a problem.
-    pub fn new(problem: &Problem<'_>, layout: &Layout) -> Self {
-        let mut rows: BTreeMap<(TableIndex, Vec<u32>), RowSources> = BTreeMap::new();
-        let mut add = |table: TableIndex, kind: Kind, values: &[u32], held: Held| match kind {
-            Kind::Row => rows.entry((table, values.to_vec())).or_default().row = held,
-            Kind::Cell => {
-                let (parents, child) = values.split_at(values.len() - 1);
-                rows.entry((table, parents.to_vec())).or_default().cells.insert(child[0], held);
-            }
-        };
-        for ((table, kind, values), n) in &layout.certain {
-            add(*table, *kind, values, Held::Fixed(*n));
-        }
-        for counted in &layout.counted {
-            for (block, in_block, values) in layout.lines_of(counted.class) {
-                add(counted.table, counted.kind, &values, Held::Line { block, in_block });
-            }
-        }
-        let rows = rows.into_iter().map(|((table, parents), RowSources { row: held, cells })| {
-            let pseudo = problem.prior.table(table);
-            let child_size = problem.model.tables()[table.ix()].child_size;
-            let children: Vec<u32> = if child_size <= LIST_ALL_CHILDREN_UP_TO {
-                (0..child_size).collect()
-            } else {
-                cells.keys().copied().collect()
-            };
-            let cells = children.into_iter().map(|child| {
-                let held = cells.get(&child).copied().unwrap_or(Held::Fixed(0));
-                (child, pseudo.cell(&parents, child).value, held)
-            });
-            let cells = cells.collect();
-            SheetRow { table, pseudo: pseudo.row(&parents).value, held, cells, parents }
-        });
-        let n_nodes = problem.model.n_nodes();
-        let is_complete = problem.plan.patterns().iter().all(|pattern| pattern.relevant.len() == n_nodes);
-        let labels = label_classes(problem.model, problem.prior, problem.counts);
-        Sheet { rows: rows.collect(), is_complete, labels }
     }
 }
 

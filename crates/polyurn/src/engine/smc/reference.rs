@@ -9,7 +9,6 @@
 
 use super::frame::{Frame, Width};
 use super::lanes::MAX_LANES;
-use super::posterior::Sheet;
 use super::prepared::LISTED;
 use super::resample::When;
 use super::run::{Hands, Path, Run, Source};
@@ -19,6 +18,7 @@ use crate::counts::MISSING;
 use crate::engine::Problem;
 use crate::engine::lines::Layout;
 use crate::engine::replicates::Watch;
+use crate::engine::sheet::Sheet;
 use crate::graph::{BindOptions, Model, ModelSource, NodeIndex, TableIndex, bind};
 use crate::io::{Format, read_from};
 use crate::math::log_sum_exp;
