@@ -58,7 +58,7 @@ pub fn add_annealed(annealed: &Annealed, object: &mut Value) {
     object["runs"] = json!(estimate.runs.len());
     object["run_log_marginals"] = logs(&estimate.runs);
     object["ess_min"] = number(estimate.ess_min());
-    object["sweeps"] = json!(anneal.sweeps);
+    object["sweeps"] = json!(estimate.sweeps);
     object["chains"] = json!(anneal.pilots);
     object["chain_sweeps"] = json!(anneal.pilot_sweeps);
     object["updates"] = json!(estimate.n_updates);
@@ -87,7 +87,7 @@ pub fn annealed_text(annealed: &Annealed, indent: usize) -> String {
     let particles = plural(anneal.particles as u64, "particle");
     let mut parts = vec![
         format!("{} of {particles}{ways}", plural(estimate.runs.len() as u64, "run")),
-        format!("{} from a reference", plural(anneal.sweeps, "step")),
+        format!("{} from a reference", plural(estimate.sweeps, "step")),
         format!(
             "fitted to the best of {} of {} sweeps",
             plural(anneal.pilots, "chain"),

@@ -9,7 +9,6 @@ use crate::engine::smc::{Crew, Order, Settled, When, Wish};
 use crate::engine::sweeps::{Climb, Vb};
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
-use crate::warning::Warning;
 
 /// The engine that was chosen, made ready where that is work.
 pub(super) enum Engine<'p> {
@@ -19,8 +18,8 @@ pub(super) enum Engine<'p> {
     ExactTotals(Exact),
     /// By this name, `smc` or `sis`.
     Particles(&'static str, Settled),
-    /// All tokens at once, and what a user should know of its settings.
-    Anneal(Anneal, Option<Warning>),
+    /// All tokens at once.
+    Anneal(Anneal),
     /// So many urns.
     Naive(u64),
     /// A lower bound.
@@ -67,10 +66,7 @@ impl Scoring {
                 Ok((Engine::Particles("sis", smc(plain)?), asked()))
             }
             Method::Naive => Ok((Engine::Naive(self.urns), asked())),
-            Method::Anneal => {
-                let (anneal, warning) = self.anneal.settle(problem, crew, means.time, means.seed)?;
-                Ok((Engine::Anneal(anneal, warning), asked()))
-            }
+            Method::Anneal => Ok((Engine::Anneal(self.anneal.settle(problem, crew, means.time, means.seed)?), asked())),
             Method::Vb => {
                 if self.totals.is_some() {
                     let message =

@@ -213,11 +213,10 @@ impl Scoring {
                     None
                 }
             }
-            Engine::Anneal(anneal, warning) => {
+            Engine::Anneal(anneal) => {
                 let estimate = anneal.ln_p_sequence(&problem, means.seed, control)?;
                 score.method = "anneal".into();
                 score.kernel = anneal.isa.name().into();
-                score.warnings.extend(warning);
                 let sequence = Double::from(estimate.ln_p_sequence);
                 let parts = evidence(&problem, sequence)?;
                 let to_marginal = parts.log_p_total + parts.log_arrangements;

@@ -44,6 +44,7 @@ use ladder::Ladder;
 use particles::{Kept, Party, Trip, Way};
 use pilot::{Drawing, Pilot, Sweeps, pilot};
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 use walker::Setup;
 
 /// The engine.
@@ -55,6 +56,10 @@ pub struct Anneal {
     pub runs: u64,
     /// Steps of the path, each with a sweep over all tokens.
     pub sweeps: u64,
+    /// When all should be over: then as many steps are made as there is time for after the pilots, which show how long a sweep
+    /// takes, and at least ten.
+    #[serde(skip)]
+    pub end: Option<Instant>,
     /// Chains that go ahead; the one with the best joint probability makes the reference.
     pub pilots: u64,
     /// Sweeps of each pilot.
@@ -76,6 +81,7 @@ impl Default for Anneal {
             particles: 8,
             runs: 4,
             sweeps: 1000,
+            end: None,
             pilots: 2,
             pilot_sweeps: 1000,
             is_bracket: false,
@@ -112,6 +118,8 @@ pub struct AnnealEstimate {
     pub bracket: Option<Bracket>,
     /// Whether it is taken for granted that labels which can be exchanged are far apart.
     pub assumes_separated_labels: bool,
+    /// Steps of the path.
+    pub sweeps: u64,
     /// Updates of tokens, pilots included.
     pub n_updates: u64,
     /// What a user should know.
@@ -182,6 +190,7 @@ impl AnnealEstimate {
             back: Vec::new(),
             bracket: Some(Bracket { lower: ln_p_sequence, upper: ln_p_sequence, error: 0.0 }),
             assumes_separated_labels: false,
+            sweeps: 0,
             n_updates: 0,
             warnings: Vec::new(),
         }
@@ -199,7 +208,7 @@ struct Job<'j> {
 
 impl Job<'_> {
     fn run(&self, control: &mut Control<'_>) -> Result<AnnealEstimate> {
-        let Anneal { particles, runs, sweeps, pilots, pilot_sweeps, is_bracket, error, .. } = *self.anneal;
+        let Anneal { particles, runs, pilots, pilot_sweeps, is_bracket, error, .. } = *self.anneal;
         let team = Team { n_threads: self.anneal.threads, is_one_by_one: false };
         let warm_up = (WARM_UP * pilot_sweeps as f64) as u64;
         let of_pilot = Sweeps { warm_up, noted: (pilot_sweeps - warm_up).max(1) };
@@ -207,19 +216,22 @@ impl Job<'_> {
         let found = replicates(pilots.max(1), stage, team, control, |turn, watch| {
             pilot(self.setup, of_pilot, self.seed, turn.replicate, watch)
         })?;
+        let seconds_per_sweep = found.finished.iter().map(|pilot| pilot.seconds_per_sweep).fold(0.0, f64::max);
         let best = found.finished.into_iter().max_by(|a, b| a.ln_joint.total_cmp(&b.ln_joint));
         let pilot = best.expect("at least one pilot");
         let labels = Labels::new(self.setup.tokens, &pilot.fitted, self.classes);
         let pace_steps = self.anneal.pace_steps();
         let first = Ladder::first(pace_steps as usize);
         let stage = self.stage(&format!("pace {pilots} {pilot_sweeps} {particles}"), Some((1, "anneal, pace")));
-        let mut sights = replicates(2, stage, team, control, |turn, watch| {
+        let sweeps = self.anneal.affordable(seconds_per_sweep);
+        let mut paced = replicates(2, stage, team, control, |turn, watch| {
             let way = if turn.replicate == 0 { Way::Forward } else { Way::Back };
             let turn = Turn { replicate: PACE_RUN, ..turn };
-            Ok(self.trip(&pilot, &labels, &first, way, turn, watch)?.sights)
+            // The number of steps goes with them, so that a job that was stopped goes on with the same.
+            Ok((self.trip(&pilot, &labels, &first, way, turn, watch)?.sights, sweeps))
         })?;
-        let (backward, forward) =
-            (sights.finished.pop().unwrap_or_default(), sights.finished.pop().unwrap_or_default());
+        let (backward, _) = paced.finished.pop().unwrap_or_default();
+        let (forward, sweeps) = paced.finished.pop().unwrap_or((Vec::new(), sweeps));
         let ladder = Ladder::paced(sweeps as usize, &forward, &backward);
         let n_ways = if is_bracket { 2 } else { 1 };
         let settings = format!("{pilots} {pilot_sweeps} {particles} {sweeps} {is_bracket}");
@@ -244,6 +256,7 @@ impl Job<'_> {
         estimate.assumes_separated_labels = labels.is_assumed();
         let n_tokens = self.setup.tokens.len() as u64;
         let n_done = (estimate.runs.len() + estimate.back.len()) as u64 * sweeps + 2 * pace_steps;
+        estimate.sweeps = sweeps;
         estimate.n_updates = n_tokens * (pilots * pilot_sweeps + n_done * particles as u64);
         Ok(estimate)
     }

@@ -6,6 +6,7 @@ use crate::engine::replicates::Watch;
 use crate::error::Result;
 use crate::{Purpose, Seed};
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
 /// What a chain saw.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -16,6 +17,8 @@ pub struct Pilot {
     pub states: Vec<u32>,
     /// ln p(sequence, hidden values), without what all states have in common: the mean over the sweeps that were noted.
     pub ln_joint: f64,
+    /// Seconds that a sweep took.
+    pub seconds_per_sweep: f64,
 }
 
 /// Sweeps of a pilot.
@@ -51,6 +54,7 @@ pub fn pilot(setup: &Setup<'_>, sweeps: Sweeps, seed: Seed, replicate: u64, watc
         None => (Walker::by_urn(setup, &mut stream(0, 0), &|| watch.tick(0.0))?, 0, Notes::new(setup), 0.0),
     };
     let cold = setup.at(1.0, None);
+    let start = Instant::now();
     for sweep in n_done..n_sweeps {
         let go_on = watch.tick(sweep as f64 / n_sweeps as f64);
         if watch.is_asked() || go_on.is_err() {
@@ -67,7 +71,9 @@ pub fn pilot(setup: &Setup<'_>, sweeps: Sweeps, seed: Seed, replicate: u64, watc
             ln_joint += (parts.steady + parts.tempered) / sweeps.noted as f64;
         }
     }
-    Ok(Pilot { fitted: notes.fitted(setup.tokens), states: walker.states().to_vec(), ln_joint })
+    let seconds_per_sweep = start.elapsed().as_secs_f64() / (n_sweeps - n_done).max(1) as f64;
+    let fitted = notes.fitted(setup.tokens);
+    Ok(Pilot { fitted, states: walker.states().to_vec(), ln_joint, seconds_per_sweep })
 }
 
 /// A chain on its way to draws from the posterior.

@@ -15,6 +15,7 @@ const SHORT: Anneal = Anneal {
     particles: 2,
     runs: 1,
     sweeps: 5,
+    end: None,
     pilots: 1,
     pilot_sweeps: 60,
     is_bracket: true,

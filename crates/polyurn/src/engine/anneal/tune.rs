@@ -1,14 +1,14 @@
 //! How large runs are: what was asked for, and the rest from the problem and the time.
 
-use super::Anneal;
 use super::walker::{Setup, Walker};
+use super::{Anneal, PACE_STEPS};
+use crate::Purpose;
 use crate::Seed;
 use crate::engine::Problem;
 use crate::engine::gibbs::Tokens;
 use crate::engine::lines::{Kernel, Layout};
 use crate::engine::smc::Crew;
 use crate::error::{Error, Result};
-use crate::{Purpose, warning::Warning};
 use std::time::{Duration, Instant};
 
 /// Steps of a path, without a time limit.
@@ -27,8 +27,12 @@ const MOST_PARTICLES: u64 = 16;
 /// Tokens beyond which there is one run each way, unless more are asked for.
 const MANY_TOKENS: u64 = 20_000;
 
-/// Share of a time limit that is planned for.
-const SHARE_OF_LIMIT: f64 = 0.85;
+/// Share of a time limit that is planned for, and that of the pilots.
+const SHARE_OF_LIMIT: f64 = 0.9;
+const PILOT_TIME: f64 = 0.25;
+
+/// A sweep with powers and a reference takes so many times as long as one without.
+const SLOWER: f64 = 1.15;
 
 /// Share of a time limit that measuring may take, and seconds at least and at most.
 const PROBE_SHARE: f64 = 0.02;
@@ -63,13 +67,7 @@ impl AnnealWish {
     ///
     /// # Errors
     /// When the problem is too large.
-    pub fn settle(
-        &self,
-        problem: &Problem<'_>,
-        crew: Crew,
-        time: Option<Duration>,
-        seed: Seed,
-    ) -> Result<(Anneal, Option<Warning>)> {
+    pub fn settle(&self, problem: &Problem<'_>, crew: Crew, time: Option<Duration>, seed: Seed) -> Result<Anneal> {
         let layout = problem.layout()?;
         let n_tokens: u64 = layout.records.count.iter().sum();
         let threads = crew.threads.max(1) as u64;
@@ -88,9 +86,8 @@ impl AnnealWish {
             threads: crew.threads,
             ..Anneal::default()
         };
-        let pilot_sweeps =
-            |sweeps: u64| self.pilot_sweeps.unwrap_or(((PILOT_SHARE * sweeps as f64) as u64).max(LEAST_PILOT_SWEEPS));
-        anneal.pilot_sweeps = pilot_sweeps(anneal.sweeps);
+        let in_proportion = ((PILOT_SHARE * anneal.sweeps as f64) as u64).max(LEAST_PILOT_SWEEPS);
+        anneal.pilot_sweeps = self.pilot_sweeps.unwrap_or(in_proportion);
         let bytes = anneal.bytes(layout);
         if bytes > crew.max_memory as f64 {
             return Err(Error::TooCostly(format!(
@@ -98,41 +95,16 @@ impl AnnealWish {
                 bytes / 1e9
             )));
         }
-        let mut warning = None;
         if let (Some(time), None, true) = (time, self.sweeps, n_tokens > 0) {
             let start = Instant::now();
-            let per_sweep = seconds_per_sweep(problem, crew, seed, time)?;
-            let left = (SHARE_OF_LIMIT * time.saturating_sub(start.elapsed()).as_secs_f64()).max(0.0);
-            // Sweeps of one walker on one thread, for which there is time: what is not a multiple of the sweeps of a run first.
-            let n_at_once = |n: u64| n.div_ceil(threads) as f64;
-            let n_ways = if self.is_bracket { 2 } else { 1 };
-            let seconds = |sweeps: u64| {
-                let sized = Anneal { sweeps, pilot_sweeps: pilot_sweeps(sweeps), ..anneal.clone() };
-                let of_run = sized.particles as f64 * (sweeps as f64 + n_ways as f64 / 2.0 * sized.apart() as f64);
-                let of_pace = particles as f64 * (sized.pace_steps() as f64 + sized.apart() as f64);
-                let n_walked = n_at_once(pilots) * sized.pilot_sweeps as f64
-                    + n_at_once(2) * of_pace
-                    + n_at_once(n_ways * runs) * of_run;
-                n_walked * per_sweep
-            };
-            // The most sweeps that there is time for, by halves.
-            let (mut low, mut high) = (LEAST_SWEEPS, 1 << 32);
-            while low + 1 < high {
-                let middle = low + (high - low) / 2;
-                if seconds(middle) <= left { low = middle } else { high = middle }
+            anneal.end = Some(start + time.mul_f64(SHARE_OF_LIMIT));
+            if self.pilot_sweeps.is_none() {
+                let per_sweep = seconds_per_sweep(problem, crew, seed, time)?;
+                let n_sweeps = PILOT_TIME * time.as_secs_f64() / per_sweep / pilots.div_ceil(threads) as f64;
+                anneal.pilot_sweeps = (n_sweeps as u64).max(LEAST_SWEEPS);
             }
-            if low == LEAST_SWEEPS {
-                warning = Some(Warning::Odd {
-                    message: format!(
-                        "there is time for no more than a few steps of annealing ({} s would be little); give more time",
-                        (seconds(SWEEPS / 10)).ceil()
-                    ),
-                });
-            }
-            anneal.sweeps = low;
-            anneal.pilot_sweeps = pilot_sweeps(low);
         }
-        Ok((anneal, warning))
+        Ok(anneal)
     }
 }
 
@@ -140,6 +112,21 @@ impl AnnealWish {
 const LEAST_SWEEPS: u64 = 10;
 
 impl Anneal {
+    /// Steps of the path for which there is time, if a sweep takes so many seconds.
+    pub(super) fn affordable(&self, seconds_per_sweep: f64) -> u64 {
+        let Some(end) = self.end else { return self.sweeps };
+        let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
+        let n_left = left / (SLOWER * seconds_per_sweep.max(1e-9));
+        let at_once = |n: u64| n.div_ceil(self.threads.max(1) as u64) as f64;
+        let n_ways = if self.is_bracket { 2 } else { 1 };
+        let particles = self.particles.max(1) as f64;
+        // What does not grow with the steps: draws for the runs back, and the short runs.
+        let of_draws = self.apart() as f64;
+        let fixed = at_once(2) * (PACE_STEPS as f64 + of_draws) + at_once(n_ways * self.runs) * of_draws;
+        let per_step = at_once(n_ways * self.runs);
+        (((n_left / particles - fixed) / per_step).max(0.0) as u64).max(LEAST_SWEEPS)
+    }
+
     /// Rough seconds that the job takes.
     ///
     /// # Errors
