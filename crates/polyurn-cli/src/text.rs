@@ -17,7 +17,12 @@ pub fn parse_a_values(text: &str) -> Result<AValues, String> {
         }
     };
     let Some((low, rest)) = text.split_once("..") else {
-        return text.split(',').map(number).collect::<Result<_, _>>().map(AValues);
+        let values: Vec<f64> = text.split(',').map(number).collect::<Result<_, _>>()?;
+        let is_twice = |(ix, value): &(usize, &f64)| values[..*ix].contains(value);
+        return match values.iter().enumerate().find(is_twice) {
+            Some((_, twice)) => Err(format!("{twice} is given twice; give each value once")),
+            None => Ok(AValues(values)),
+        };
     };
     let (high, n) = rest.split_once(':').ok_or("a range needs a number of values: 1e-5..1e5:21")?;
     let (low, high) = (number(low)?, number(high)?);
@@ -189,9 +194,13 @@ pub fn show_estimate(value: f64, error: Option<f64>) -> String {
     }
 }
 
+/// Errors below this are those of the arithmetic: there are no digits for them.
+const SMALLEST_ERROR: f64 = 1e-10;
+
 /// An error behind its estimate, to two digits.
 pub fn show_error(error: Option<f64>) -> String {
     match error {
+        Some(error) if error > 0.0 && error < SMALLEST_ERROR => format!("+- < {SMALLEST_ERROR:e}"),
         Some(error) if error > 0.0 && error.is_finite() => {
             let decimals = (1.0 - error.log10().floor()).clamp(1.0, 10.0) as usize;
             format!("+- {error:.decimals$}")
@@ -307,7 +316,7 @@ mod tests {
         assert_eq!(parse_a_values("0.1, 1,10").unwrap().0, [0.1, 1.0, 10.0]);
         let range = parse_a_values("1e-2..1e2:5").unwrap().0;
         assert_eq!(range, [0.01, 0.1, 1.0, 10.0, 100.0]);
-        for bad in ["", "x", "0", "-1", "nan", "inf", "1..2", "2..1:3", "1..2:1", "1..2:x", "1,,2"] {
+        for bad in ["", "x", "0", "-1", "nan", "inf", "1..2", "2..1:3", "1..2:1", "1..2:x", "1,,2", "1,2,1.0"] {
             assert!(parse_a_values(bad).is_err(), "{bad}");
         }
     }
@@ -333,6 +342,12 @@ mod tests {
         assert_eq!(show_count(7), "7");
         assert_eq!(show_count(1234), "1,234");
         assert_eq!(show_count(2_800_000_000_000), "2,800,000,000,000");
+    }
+
+    #[test]
+    fn an_error_of_rounding_has_a_floor() {
+        assert_eq!(show_error(Some(3e-14)), "+- < 1e-10");
+        assert_eq!(show_error(Some(0.0123)), "+- 0.012");
     }
 
     #[test]

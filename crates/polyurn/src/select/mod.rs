@@ -6,12 +6,19 @@
 //! is scored again, so that each number shown is the estimate that it says it is.
 
 mod contest;
+mod effort;
 mod field;
+mod gaps;
 mod logbook;
 mod naming;
 mod ranking;
+mod runner;
+mod scored;
+mod verdict;
 
-pub use contest::{Contest, Scored};
+pub use contest::Contest;
 pub use field::{Candidate, Entry, Field};
 pub use logbook::Logbook;
-pub use ranking::{Ranked, Ranking, Verdict};
+pub use ranking::{Ranked, Ranking};
+pub use scored::Scored;
+pub use verdict::Verdict;
