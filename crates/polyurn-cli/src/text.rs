@@ -137,6 +137,11 @@ pub fn show_count(value: u64) -> String {
     out
 }
 
+/// A number of things that may have fractions: whole ones with all their digits.
+pub fn show_whole(value: f64) -> String {
+    if value == value.trunc() && (0.0..1e15).contains(&value) { show_count(value as u64) } else { show_short(value) }
+}
+
 /// One thing or several.
 pub fn plural(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {one}s", show_count(n)) }
@@ -341,6 +346,7 @@ mod tests {
     fn counts_are_grouped_by_thousands() {
         assert_eq!(show_count(7), "7");
         assert_eq!(show_count(1234), "1,234");
+        assert_eq!((show_whole(1e6), show_whole(2.5)), ("1,000,000".into(), "2.5".into()));
         assert_eq!(show_count(2_800_000_000_000), "2,800,000,000,000");
     }
 

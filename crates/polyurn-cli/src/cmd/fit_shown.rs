@@ -31,6 +31,9 @@ pub struct Fit<'p, 'a> {
     pub warnings: Vec<Warning>,
 }
 
+/// What is to be known of the spreads of a bound.
+const SMALL_SPREADS: &str = "of variational Bayes, often too small: fit with --method smc for those of the posterior";
+
 impl Fit<'_, '_> {
     fn labels(&self, node: NodeIndex) -> &Labels {
         &self.problem.counts.labels[node.ix()]
@@ -172,6 +175,10 @@ impl Fit<'_, '_> {
         let shown = match self.found.stream {
             // Most digits of a noisy number say nothing.
             Some(_) => format!("{:.0}", self.found.objective),
+            // One run that cannot tell its error: without a word the number would look exact.
+            None if self.found.method == "smc" && error.is_none() => {
+                format!("{:.2} error unknown", self.found.objective)
+            }
             None => format!("{} {}", show_estimate(self.found.objective, error), show_error(error)),
         };
         let mut text = format!("{:<30} {}\n", self.found.objective_name(), shown.trim_end());
@@ -206,6 +213,9 @@ impl Fit<'_, '_> {
             if let Some(run) = posterior.from_run {
                 text += &format!("labelled quantities            from run {run}\n");
             }
+        }
+        if self.found.method == "vb" {
+            text += &format!("{:<30} {SMALL_SPREADS}\n", "spreads (sd)");
         }
         self.found.tables.iter().for_each(|table| text += &self.table_text(table));
         if let (true, Some((_, posterior))) = (self.shows_hidden, &self.found.particles) {

@@ -101,7 +101,9 @@ impl Shown<'_> {
             text += &format!("             {} of {} free urns hit the data\n", hits.n_hits, hits.n_tries);
         }
         text.push('\n');
-        let show = |value: f64| show_estimate(value, self.score.std_error);
+        // Digits that nobody knows to be right would look like those of an exact number.
+        let error = if self.score.is_error_unknown() { Some(0.1) } else { self.score.std_error };
+        let show = |value: f64| show_estimate(value, error);
         let name = if self.score.bound() == "lower" { "lower bound (ELBO)" } else { "ln evidence" };
         let mut rows = vec![vec![name.to_owned(), show(self.score.log_marginal), error_of(self.score)]];
         if let Some(parts) = &self.score.parts {

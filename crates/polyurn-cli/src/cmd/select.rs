@@ -19,6 +19,8 @@ use std::time::Instant;
 const FACTORS: [f64; 4] = [0.25, 0.5, 2.0, 4.0];
 /// Tokens, counted once for each model without an exact score, up to which that is done without being asked.
 const CHEAP_TOKENS: u64 = 20_000;
+/// Values of `a` that are listed in a sentence.
+const MOST_SIZES: usize = 8;
 /// Work at another value of `a`, as a share of that at the models' own.
 const WORK_ELSEWHERE: f64 = 0.25;
 /// Rounds of more work for models that cannot be told apart.
@@ -225,7 +227,9 @@ impl Job<'_> {
         }
         if !no_time.is_empty() {
             no_time.sort_by(f64::total_cmp);
-            let no_time: Vec<String> = no_time.into_iter().map(show_short).collect();
+            let n_more = no_time.len().saturating_sub(MOST_SIZES);
+            let mut no_time: Vec<String> = no_time.into_iter().take(MOST_SIZES).map(show_short).collect();
+            no_time.extend((n_more > 0).then(|| format!("{n_more} more")));
             let times = if is_one { "a = " } else { "multiples of a: " };
             all.lacks_sizes = true;
             all.not_tried = Some(format!("There was no time for other sizes of the prior: {times}{}.", and(&no_time)));

@@ -28,7 +28,10 @@ pub struct Scored {
 
 /// Whether no time limit cut it short.
 pub(super) fn is_whole(warnings: &[Warning]) -> bool {
-    !warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. } | Warning::FewMoves { .. }))
+    let is_cut = |warning: &Warning| {
+        matches!(warning, Warning::TimeUp { .. } | Warning::StartsCut { .. } | Warning::FewMoves { .. })
+    };
+    !warnings.iter().any(is_cut)
 }
 
 impl Scored {
