@@ -32,8 +32,11 @@ fn found() -> Vec<Option<Scored>> {
     contest.run(&field, &logbook, &mut Control::default()).unwrap()
 }
 
-/// The same with other numbers: evidence, its error and bound; or a bound alone, where there is no evidence.
-fn with(numbers: [(Option<(f64, Option<f64>)>, f64); 3]) -> Ranking {
+/// An evidence and its error.
+type Evidence = (f64, Option<f64>);
+
+/// The same with other numbers: evidence and bound; or a bound alone, where there is no evidence.
+fn with(numbers: [(Option<Evidence>, f64); 3]) -> Ranking {
     let mut found = found();
     for (found, (evidence, bound)) in found.iter_mut().flatten().zip(numbers) {
         found.bound = Some(bound);
