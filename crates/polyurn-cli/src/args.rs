@@ -55,7 +55,7 @@ pub enum Command {
 /// Flags of every command.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Print one JSON object.
+    /// Print one JSON object (`predict`: one for each row, a line each).
     #[arg(long)]
     pub json: bool,
     /// No progress, notes or warnings on standard error.
@@ -105,8 +105,8 @@ pub struct ReadingArgs {
 /// The prior.
 #[derive(Debug, Args)]
 pub struct PriorArgs {
-    /// Equivalent sample size of the tables and Gamma shape [default: 1]; a list `0.1,1,10` or log-spaced `1e-5..1e5:21`
-    /// gives a curve.
+    /// Equivalent sample size of the tables and Gamma shape [default: 1]; `score` also takes a list `0.1,1,10` or
+    /// log-spaced values `1e-5..1e5:21`, for a curve, and `select` and `compare` rank models at all of them together.
     #[arg(long, value_name = "A", value_parser = parse_a_values, allow_hyphen_values = true)]
     pub a: Option<AValues>,
     /// Gamma shape alone [default: a].
@@ -118,8 +118,8 @@ pub struct PriorArgs {
     /// How pseudo-counts of tied nodes combine.
     #[arg(long, value_name = "sum|once")]
     pub tied_prior: Option<TiedArg>,
-    /// The same pseudo-count in every cell of this node's table; nodes not named keep the prior. A list or range, as for
-    /// --a, gives a curve; several give every value with every other.
+    /// The same pseudo-count in every cell of this node's table; nodes not named keep the prior. With `score` a
+    /// list or range, as for --a, gives a curve; several give every value with every other.
     #[arg(long, value_name = "NODE=V", value_parser = parse_pseudo_count, allow_hyphen_values = true)]
     pub pseudo_count: Vec<(String, AValues)>,
     /// Prior file (.json or .toml), with the fields of a model file's `prior`; `none` for maximum likelihood (fit --method
@@ -459,7 +459,8 @@ pub struct ContestArgs {
     /// 0.25,0.5,2,4, where the scores are cheap].
     #[arg(long, value_name = "FACTORS|none", value_parser = parse_sensitivity)]
     pub sensitivity: Option<AValues>,
-    /// Do not compute the lower bound (ELBO) of variational Bayes beside the evidence.
+    /// Do not compute the lower bound (ELBO) of variational Bayes, neither to stand beside the evidence nor to leave models out:
+    /// all are scored.
     #[arg(long)]
     pub no_bound: bool,
     /// Print the table as CSV.

@@ -53,7 +53,13 @@ impl CheckpointArgs {
     /// So does one that holds finished runs which were not asked for this time.
     pub fn remove_unless_needed(&self, warnings: &[Warning]) {
         let is_needed = warnings.iter().any(|warning| {
-            matches!(warning, Warning::TimeUp { .. } | Warning::StreamCut { .. } | Warning::RunsKept { .. })
+            matches!(
+                warning,
+                Warning::TimeUp { .. }
+                    | Warning::StartsCut { .. }
+                    | Warning::StreamCut { .. }
+                    | Warning::RunsKept { .. }
+            )
         });
         if !is_needed {
             self.remove();

@@ -17,7 +17,12 @@ pub fn parse_a_values(text: &str) -> Result<AValues, String> {
         }
     };
     let Some((low, rest)) = text.split_once("..") else {
-        return text.split(',').map(number).collect::<Result<_, _>>().map(AValues);
+        let values: Vec<f64> = text.split(',').map(number).collect::<Result<_, _>>()?;
+        let is_twice = |(ix, value): &(usize, &f64)| values[..*ix].contains(value);
+        return match values.iter().enumerate().find(is_twice) {
+            Some((_, twice)) => Err(format!("{twice} is given twice; give each value once")),
+            None => Ok(AValues(values)),
+        };
     };
     let (high, n) = rest.split_once(':').ok_or("a range needs a number of values: 1e-5..1e5:21")?;
     let (low, high) = (number(low)?, number(high)?);
@@ -132,6 +137,11 @@ pub fn show_count(value: u64) -> String {
     out
 }
 
+/// A number of things that may have fractions: whole ones with all their digits.
+pub fn show_whole(value: f64) -> String {
+    if value == value.trunc() && (0.0..1e15).contains(&value) { show_count(value as u64) } else { show_short(value) }
+}
+
 /// One thing or several.
 pub fn plural(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {one}s", show_count(n)) }
@@ -189,9 +199,13 @@ pub fn show_estimate(value: f64, error: Option<f64>) -> String {
     }
 }
 
+/// Errors below this are those of the arithmetic: there are no digits for them.
+const SMALLEST_ERROR: f64 = 1e-10;
+
 /// An error behind its estimate, to two digits.
 pub fn show_error(error: Option<f64>) -> String {
     match error {
+        Some(error) if error > 0.0 && error < SMALLEST_ERROR => format!("+- < {SMALLEST_ERROR:e}"),
         Some(error) if error > 0.0 && error.is_finite() => {
             let decimals = (1.0 - error.log10().floor()).clamp(1.0, 10.0) as usize;
             format!("+- {error:.decimals$}")
@@ -307,7 +321,7 @@ mod tests {
         assert_eq!(parse_a_values("0.1, 1,10").unwrap().0, [0.1, 1.0, 10.0]);
         let range = parse_a_values("1e-2..1e2:5").unwrap().0;
         assert_eq!(range, [0.01, 0.1, 1.0, 10.0, 100.0]);
-        for bad in ["", "x", "0", "-1", "nan", "inf", "1..2", "2..1:3", "1..2:1", "1..2:x", "1,,2"] {
+        for bad in ["", "x", "0", "-1", "nan", "inf", "1..2", "2..1:3", "1..2:1", "1..2:x", "1,,2", "1,2,1.0"] {
             assert!(parse_a_values(bad).is_err(), "{bad}");
         }
     }
@@ -332,7 +346,14 @@ mod tests {
     fn counts_are_grouped_by_thousands() {
         assert_eq!(show_count(7), "7");
         assert_eq!(show_count(1234), "1,234");
+        assert_eq!((show_whole(1e6), show_whole(2.5)), ("1,000,000".into(), "2.5".into()));
         assert_eq!(show_count(2_800_000_000_000), "2,800,000,000,000");
+    }
+
+    #[test]
+    fn an_error_of_rounding_has_a_floor() {
+        assert_eq!(show_error(Some(3e-14)), "+- < 1e-10");
+        assert_eq!(show_error(Some(0.0123)), "+- 0.012");
     }
 
     #[test]

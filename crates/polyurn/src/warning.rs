@@ -86,6 +86,13 @@ pub enum Warning {
         /// Runs that were asked for.
         asked: u64,
     },
+    /// A climb was stopped before all starts were finished.
+    StartsCut {
+        /// Starts that were.
+        finished: u64,
+        /// Starts that were asked for.
+        asked: u64,
+    },
     /// The time limit left hardly any moves.
     FewMoves {
         /// Gibbs updates after each token.
@@ -258,9 +265,14 @@ impl fmt::Display for Warning {
             Warning::TimeUp { finished, asked } => {
                 write!(
                     f,
-                    "only {finished} of {asked} runs were finished in time; the answer is from what was done until then"
+                    "only {finished} of {asked} runs were finished before the stop; the answer is from what was done until then"
                 )
             }
+            Warning::StartsCut { finished, asked } => write!(
+                f,
+                "stopped when {finished} of {asked} starts had finished; the answer is the best of what they and the others had \
+                 reached"
+            ),
             Warning::FewMoves { moves } => write!(
                 f,
                 "the time limit left {} moves a token, and the estimate may be too low by more than its error; give more \

@@ -189,6 +189,7 @@ fn has_figures(warning: &Warning) -> bool {
             | Warning::DominantRun { .. }
             | Warning::NoErrorEstimate { .. }
             | Warning::TimeUp { .. }
+            | Warning::StartsCut { .. }
             | Warning::NoHits { .. }
             | Warning::NotConverged { .. }
             | Warning::StartsDisagree { .. }

@@ -51,6 +51,7 @@ pub fn result_of(fit: &FitFile) -> Value {
     for field in ["model", "nodes", "command_line", "tables"] {
         object[field] = description[field].clone();
     }
+    object["model"] = json!(super::info_fit::given_model(fit));
     let columns = fit.model.nodes().iter().zip(&fit.is_seen).filter(|(_, seen)| **seen).map(|(node, _)| &node.name);
     object["data"] = json!({
         "file": description["data"]["source"],

@@ -30,6 +30,9 @@ pub struct Fit<'p, 'a> {
     pub warnings: Vec<Warning>,
 }
 
+/// What is to be known of the spreads of a bound.
+const SMALL_SPREADS: &str = "of variational Bayes, often too small: fit with --method smc for those of the posterior";
+
 impl Fit<'_, '_> {
     fn labels(&self, node: NodeIndex) -> &Labels {
         &self.problem.counts.labels[node.ix()]
@@ -175,6 +178,10 @@ impl Fit<'_, '_> {
         let shown = match self.found.stream {
             // Most digits of a noisy number say nothing.
             Some(_) => format!("{:.0}", self.found.objective),
+            // One run that cannot tell its error: without a word the number would look exact.
+            None if self.found.method == "smc" && error.is_none() => {
+                format!("{:.2} error unknown", self.found.objective)
+            }
             None => format!("{} {}", show_estimate(self.found.objective, error), show_error(error)),
         };
         let mut text = format!("{:<30} {}\n", self.found.objective_name(), shown.trim_end());
@@ -218,6 +225,9 @@ impl Fit<'_, '_> {
             if let Some(chain) = report.posterior.from_chain {
                 text += &format!("labelled quantities            from chain {chain}\n");
             }
+        }
+        if self.found.method == "vb" {
+            text += &format!("{:<30} {SMALL_SPREADS}\n", "spreads (sd)");
         }
         self.found.tables.iter().for_each(|table| text += &self.table_text(table));
         if self.shows_hidden {

@@ -125,6 +125,7 @@ fn settings(args: &FitArgs) -> Value {
     let pseudo: Map<String, Value> =
         prior.pseudo_count.iter().map(|(node, values)| (node.clone(), json!(values.0))).collect();
     let all = json!({
+        "model": args.model.model,
         "a": prior.a.as_ref().map(|values| values.0.clone()),
         "shape": prior.shape,
         "b": prior.b,

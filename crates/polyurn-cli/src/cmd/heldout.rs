@@ -10,7 +10,7 @@ use crate::args::{ScoreArgs, ScoreMethod, UnseenArg};
 use crate::load::{load_bound, load_model};
 use crate::output::{Failure, Output, number};
 use crate::progress::{control, watched};
-use crate::text::{plural, show_error, show_estimate, show_short};
+use crate::text::{plural, show_error, show_estimate, show_whole};
 use polyurn::counts::MISSING;
 use polyurn::engine::Problem;
 use polyurn::engine::smc::{Crew, Settled};
@@ -288,6 +288,13 @@ impl<'a> Scoring<'a> {
         Ok(reader.take_warnings())
     }
 
+    /// What the error is over: records, or values of a node.
+    fn units(&self) -> String {
+        let n = show_whole(self.sums.n_units);
+        let name = |node| &self.predictor.fit().model.node(node).name;
+        self.given.first().map_or_else(|| format!("{n} records"), |&node| format!("{n} values of {}", name(node)))
+    }
+
     fn unit_name(&self) -> &str {
         self.given.first().map_or("records", |&node| &self.predictor.fit().model.node(node).name)
     }
@@ -336,13 +343,10 @@ impl<'a> Scoring<'a> {
         line("per token", format!("{} {}", show_estimate(mean, error), show_error(error)));
         let error = error.map(|error| perplexity * error);
         line("perplexity", format!("{} {}", show_estimate(perplexity, error), show_error(error)));
-        line(
-            "tokens scored",
-            format!("{} of {} {}", show_short(self.sums.tokens), self.sums.n_units, self.unit_name()),
-        );
+        line("tokens scored", format!("{}, in {}", show_whole(self.sums.tokens), self.units()));
         if self.n_new > 0 {
             let new = plural(self.n_new, "new value");
-            line("new", format!("{new}, inferred from {} other tokens", show_short(self.n_used)));
+            line("new", format!("{new}, inferred from {} other tokens", show_whole(self.n_used)));
         }
         if self.n_empty > 0.0 {
             line("tokens left out", format!("{}, which show nothing to be scored by", self.n_empty));

@@ -23,12 +23,21 @@ pub fn run(args: &InfoArgs, path: &Path) -> Result<(), Failure> {
     )
 }
 
+/// The model as it was given, where the file knows.
+pub fn given_model(fit: &FitFile) -> String {
+    fit.settings["model"].as_str().map_or_else(|| fit.model.to_text(), str::to_owned)
+}
+
 fn text(fit: &FitFile, path: &Path) -> String {
     let mut text = String::new();
     let mut lines: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, value: String| lines.push((name.to_owned(), value));
     add("fit", format!("{}, format {FORMAT_VERSION}, written by polyurn {}", path.display(), fit.version));
-    add("model", fit.model.to_text());
+    let (given, whole) = (given_model(fit), fit.model.to_text());
+    add("model", given.clone());
+    if given != whole {
+        add("  in full", whole);
+    }
     add("method", fit.method.clone());
     let number = |field: &str| fit.result[field].as_f64();
     let error = number("std_error");

@@ -20,6 +20,7 @@ mod score_shown;
 pub mod select;
 mod select_prior;
 mod select_shown;
+mod select_table;
 mod select_verdict;
 pub mod simulate;
 mod table_shown;

@@ -34,6 +34,7 @@ impl Shown<'_> {
             "log_arrangements": part(|parts| parts.log_arrangements),
             "log_p_sequence": part(|parts| parts.log_p_sequence),
             "std_error": self.score.std_error,
+            "error_unknown": self.score.is_error_unknown(),
             "bound": self.score.bound(),
             "method": self.score.method,
             "why": self.score.why,
@@ -107,9 +108,11 @@ impl Shown<'_> {
             text += &format!("             {} of {} free urns hit the data\n", hits.n_hits, hits.n_tries);
         }
         text.push('\n');
-        let show = |value: f64| show_estimate(value, self.score.std_error);
+        // Digits that nobody knows to be right would look like those of an exact number.
+        let error = if self.score.is_error_unknown() { Some(0.1) } else { self.score.std_error };
+        let show = |value: f64| show_estimate(value, error);
         let name = if self.score.bound() == "lower" { "lower bound (ELBO)" } else { "ln evidence" };
-        let mut rows = vec![vec![name.to_owned(), show(self.score.log_marginal), show_error(self.score.std_error)]];
+        let mut rows = vec![vec![name.to_owned(), show(self.score.log_marginal), error_of(self.score)]];
         if let Some(bracket) = self.score.bracket() {
             rows.push(vec!["  at least".into(), show(bracket.lower)]);
             rows.push(vec!["  at most".into(), show(bracket.upper)]);
@@ -157,6 +160,11 @@ impl Shown<'_> {
             if n_hidden == 0 { String::new() } else { format!("and {n_hidden} less probable totals (see --json)\n") };
         format!("\nmost probable total {}, mean {}\n\n{}{more}", mode.tokens, show_short(mean), columns(&rows))
     }
+}
+
+/// The error behind an evidence, and in words where nothing is known of it: a number without one would look exact.
+pub fn error_of(score: &Score) -> String {
+    if score.is_error_unknown() { "error unknown".into() } else { show_error(score.std_error) }
 }
 
 /// Warnings as data, each with its message.

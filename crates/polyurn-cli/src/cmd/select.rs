@@ -19,6 +19,8 @@ use std::time::Instant;
 const FACTORS: [f64; 4] = [0.25, 0.5, 2.0, 4.0];
 /// Tokens, counted once for each model without an exact score, up to which that is done without being asked.
 const CHEAP_TOKENS: u64 = 20_000;
+/// Values of `a` that are listed in a sentence.
+const MOST_SIZES: usize = 8;
 /// Work at another value of `a`, as a share of that at the models' own.
 const WORK_ELSEWHERE: f64 = 0.25;
 /// Rounds of more work for models that cannot be told apart.
@@ -119,13 +121,14 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
 /// The values of `a` that were listed, if more than one.
 fn a_values(given: &GivenModel, args: &ContestArgs) -> Result<Option<Vec<f64>>, Failure> {
     let Some(points) = &given.curve else { return Ok(None) };
-    if args.sensitivity.is_some() {
+    let values: Option<Vec<f64>> = points.iter().map(|point| point.a.filter(|_| point.is_a_alone())).collect();
+    let Some(values) = values else {
+        return Err(Failure::Usage("--pseudo-count: give one value here; only --a may have several".into()));
+    };
+    if args.sensitivity.as_ref().is_some_and(|factors| !factors.0.is_empty()) {
         return Err(Failure::Usage("--sensitivity: --a has several values already; leave one of the two out".into()));
     }
-    let values: Option<Vec<f64>> = points.iter().map(|point| point.a.filter(|_| point.is_a_alone())).collect();
-    values
-        .map(Some)
-        .ok_or_else(|| Failure::Usage("--pseudo-count: give one value here; only --a may have several".into()))
+    Ok(Some(values))
 }
 
 struct Job<'a> {
@@ -141,7 +144,8 @@ impl Job<'_> {
         let contest = Contest {
             a,
             most_rounds: rounds,
-            wants_bounds: self.contest.wants_bounds && rounds == ROUNDS,
+            // Elsewhere nobody looks at bounds; they only save work.
+            wants_bounds: self.contest.wants_bounds && (rounds == ROUNDS || self.contest.is_staged()),
             ..self.contest.clone()
         };
         Ok(contest.run(self.field, self.logbook, control)?)
@@ -151,12 +155,7 @@ impl Job<'_> {
     fn at_all(&self, values: &[f64], control: &mut Control<'_>) -> Result<Vec<AtSize>, Failure> {
         let mut all = Vec::new();
         for (ix, &a) in values.iter().enumerate() {
-            let share = self.contest.deadline.map(|deadline| {
-                let now = Instant::now();
-                now + deadline.saturating_duration_since(now) / (values.len() - ix) as u32
-            });
-            let contest = Contest { deadline: share, ..self.contest.clone() };
-            let job = Job { contest, ..*self };
+            let job = self.with_share(values.len() - ix);
             let n = values.len() as f64;
             let span = (ix as f64 / n, (ix + 1) as f64 / n);
             let everywhere = vec![a; self.field.candidates().len()];
@@ -168,7 +167,7 @@ impl Job<'_> {
 
     /// The same at multiples of `a`, where it was asked for or is cheap.
     fn elsewhere(&self, here: &AtSize, weights: &[f64], control: &mut Control<'_>) -> Result<Elsewhere, Failure> {
-        let nothing = |why: &str| Ok(Elsewhere { at: Vec::new(), not_tried: Some(why.to_owned()) });
+        let nothing = |why: &str| Ok(Elsewhere { not_tried: Some(why.to_owned()), ..Elsewhere::default() });
         let follows = self.field.candidates().iter().all(|one| self.field.settings(one).tables_follow_a());
         let factors: Vec<f64> = match &self.args.sensitivity {
             Some(_) if !follows => {
@@ -181,7 +180,8 @@ impl Job<'_> {
                 return Err(Failure::Usage(message.into()));
             }
             Some(factors) => factors.0.clone(),
-            None if self.args.method == ScoreMethod::Vb => return Ok(Elsewhere::default()),
+            // Nothing can move where there is one model.
+            None if self.args.method == ScoreMethod::Vb || here.found.len() == 1 => return Ok(Elsewhere::default()),
             None if !follows => {
                 return nothing(
                     "Other sizes of the prior were not tried: it has a size of its own, which `a` does not move.",
@@ -206,6 +206,7 @@ impl Job<'_> {
         let mut no_time = Vec::new();
         let start = share_here(factors.len());
         let step = (1.0 - start) / factors.len().max(1) as f64;
+        let n_factors = factors.len();
         for (ix, factor) in factors.into_iter().enumerate() {
             let size = if is_one { Size::Value(best * factor) } else { Size::Times(factor) };
             let found = if self.is_time_up() {
@@ -213,10 +214,12 @@ impl Job<'_> {
             } else {
                 let a = own.iter().map(|a| a * factor).collect();
                 let span = (start + step * ix as f64, start + step * (ix + 1) as f64);
-                control.within(span, |control| self.at(Some(a), ROUNDS_ELSEWHERE, control))?
+                let job = self.with_share(n_factors - ix);
+                control.within(span, |control| job.at(Some(a), ROUNDS_ELSEWHERE, control))?
             };
-            // Without time for all of them there is nothing to compare.
-            if found.len() == own.len() && found.iter().all(Option::is_some) {
+            // Without time for all of them there is nothing to compare, and scores that were cut short would mislead.
+            let is_whole = |found: &Option<Scored>| found.as_ref().is_some_and(|found| !found.is_cut());
+            if found.len() == own.len() && found.iter().all(is_whole) {
                 all.at.push(AtSize { size, found });
             } else {
                 no_time.push(size.number());
@@ -224,11 +227,23 @@ impl Job<'_> {
         }
         if !no_time.is_empty() {
             no_time.sort_by(f64::total_cmp);
-            let no_time: Vec<String> = no_time.into_iter().map(show_short).collect();
+            let n_more = no_time.len().saturating_sub(MOST_SIZES);
+            let mut no_time: Vec<String> = no_time.into_iter().take(MOST_SIZES).map(show_short).collect();
+            no_time.extend((n_more > 0).then(|| format!("{n_more} more")));
             let times = if is_one { "a = " } else { "multiples of a: " };
+            all.lacks_sizes = true;
             all.not_tried = Some(format!("There was no time for other sizes of the prior: {times}{}.", and(&no_time)));
         }
         Ok(all)
+    }
+
+    /// The same with its share of the time that is left.
+    fn with_share(&self, n_left: usize) -> Self {
+        let deadline = self.contest.deadline.map(|deadline| {
+            let now = Instant::now();
+            now + deadline.saturating_duration_since(now) / n_left as u32
+        });
+        Job { contest: Contest { deadline, ..self.contest.clone() }, ..*self }
     }
 
     fn is_time_up(&self) -> bool {

@@ -5,7 +5,8 @@ use super::select::left_out;
 use crate::args::ContestArgs;
 use crate::described::{command_line, nodes_json};
 use crate::output::{Failure, Output, number};
-use crate::text::{columns, plural, show_error, show_estimate, show_short, show_tokens, tokens_json};
+use crate::signals;
+use crate::text::{show_short, tokens_json};
 use polyurn::Warning;
 use polyurn::select::{Candidate, Field, Ranked, Ranking, Scored};
 use serde_json::{Map, Value, json};
@@ -44,21 +45,27 @@ pub struct Elsewhere {
     pub at: Vec<AtSize>,
     /// Why there are none, or fewer than asked for: a sentence.
     pub not_tried: Option<String>,
+    /// Whether it was for lack of time.
+    pub lacks_sizes: bool,
 }
 
 /// A ranking, to be shown.
 pub struct Shown<'a> {
     command: &'static str,
-    field: &'a Field,
-    data: PathBuf,
+    pub field: &'a Field,
+    pub data: PathBuf,
     /// One value of `a` after another; the ranking is over all of them.
-    found: Vec<Option<Scored>>,
+    pub found: Vec<Option<Scored>>,
     pub n_candidates: usize,
     pub ranking: Ranking,
     /// Rankings at other values of `a`.
     pub sensitivity: Vec<(Size, Vec<Option<Scored>>, Ranking)>,
     /// Why there are none, or fewer than asked for.
-    not_tried: Option<String>,
+    pub not_tried: Option<String>,
+    /// Whether some of them are missing for lack of time.
+    lacks_sizes: bool,
+    /// Whether a signal ended it before its time.
+    is_interrupted: bool,
     pub has_several_a: bool,
     /// Whether weights of models were given that are not all the same.
     pub has_weights: bool,
@@ -124,6 +131,8 @@ impl<'a> Shown<'a> {
             ranking,
             sensitivity,
             not_tried: elsewhere.not_tried,
+            lacks_sizes: elsewhere.lacks_sizes,
+            is_interrupted: signals::is_stopped(),
             has_several_a,
             has_weights,
             warnings,
@@ -175,9 +184,7 @@ impl<'a> Shown<'a> {
 
     /// Whether the time limit left something undone.
     pub fn is_cut(&self) -> bool {
-        let is_cut =
-            |scored: &Scored| scored.score.warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. }));
-        self.found.iter().any(|found| found.as_ref().is_none_or(is_cut))
+        self.lacks_sizes || self.found.iter().any(|found| found.as_ref().is_none_or(Scored::is_cut))
     }
 
     /// What is known about the whole, and where a model's own warnings concern those that matter, with their names.
@@ -223,6 +230,8 @@ impl<'a> Shown<'a> {
             "verdict": self.verdict(),
             "settled": self.ranking.verdict.is_settled,
             "level": self.ranking.verdict.level,
+            "left_with_bound": self.left_with_bound(),
+            "interrupted": self.is_interrupted,
             "sensitivity": self.sensitivity.iter().map(|one| self.sensitivity_json(one)).collect::<Vec<_>>(),
             "sensitivity_not_tried": self.not_tried,
             "movement": self.movement(),
@@ -243,11 +252,9 @@ impl<'a> Shown<'a> {
         object["elbo"] = scored.bound.map_or(Value::Null, number);
         object["prior_probability"] = json!(ranked.prior);
         // Bounds are no evidence: they give neither probabilities nor Bayes factors.
-        let of_evidence = |value: f64| if self.is_best_bound() { Value::Null } else { number(value) };
-        object["posterior_probability"] = of_evidence(ranked.posterior.0);
-        object["posterior_probability_error"] = of_evidence(ranked.posterior.1);
-        object["log_bayes_factor"] = of_evidence(ranked.log_bayes_factor.0);
-        object["log_bayes_factor_error"] = of_evidence(ranked.log_bayes_factor.1);
+        let both = |pair: Option<(f64, f64)>| pair.map_or((Value::Null, Value::Null), |(x, y)| (number(x), number(y)));
+        (object["posterior_probability"], object["posterior_probability_error"]) = both(ranked.posterior);
+        (object["log_bayes_factor"], object["log_bayes_factor_error"]) = both(ranked.log_bayes_factor);
         object["is_lower_bound"] = json!(ranked.is_bound);
         object["seconds"] = json!(scored.seconds);
         object["rounds"] = json!(scored.n_rounds);
@@ -266,7 +273,10 @@ impl<'a> Shown<'a> {
                 "a": scored.score.a,
                 "log_marginal": number(scored.score.log_marginal),
                 "std_error": scored.score.std_error,
-                "posterior_probability": ranked.posterior.0,
+                "error_unknown": scored.score.is_error_unknown(),
+                "is_lower_bound": ranked.is_bound,
+                "posterior_probability": ranked.posterior.map(|(p, _)| p),
+                "posterior_probability_error": ranked.posterior.map(|(_, error)| number(error)),
             })
         };
         json!({
@@ -284,179 +294,6 @@ impl<'a> Shown<'a> {
             "models": ranking.ranked.iter().map(one).collect::<Vec<_>>(),
         })
     }
-
-    /// Names of the columns that say which model a row is about.
-    fn key_names(&self) -> Vec<String> {
-        let first = &self.field.candidates()[0];
-        let mut names: Vec<String> = if first.sizes.is_empty() || self.has_several_entries() {
-            vec!["model".to_owned()]
-        } else {
-            first.sizes.iter().map(|(node, _)| node.clone()).collect()
-        };
-        names.extend(self.has_several_a.then(|| "a".to_owned()));
-        names
-    }
-
-    fn keys(&self, ranked: &Ranked) -> Vec<String> {
-        let candidate = self.candidate(ranked);
-        let mut keys: Vec<String> = if candidate.sizes.is_empty() || self.has_several_entries() {
-            vec![candidate.model.clone()]
-        } else {
-            candidate.sizes.iter().map(|(_, size)| size.to_string()).collect()
-        };
-        keys.extend(self.has_several_a.then(|| show_short(self.scored(ranked).score.a)));
-        keys
-    }
-
-    /// The table, for spreadsheets.
-    pub fn csv(&self) -> String {
-        let mut head = self.key_names();
-        head.extend(
-            [
-                "log_marginal",
-                "std_error",
-                "bound",
-                "elbo",
-                "log_bayes_factor",
-                "log_bayes_factor_error",
-                "prior_probability",
-                "posterior_probability",
-                "posterior_probability_error",
-                "is_lower_bound",
-                "quick",
-                "method",
-                "why",
-                "seconds",
-            ]
-            .map(String::from),
-        );
-        let mut text = head.iter().map(|name| csv_field(name)).collect::<Vec<_>>().join(",") + "\n";
-        for ranked in &self.ranking.ranked {
-            let scored = self.scored(ranked);
-            // Tiny numbers as powers of ten, and none where nothing is known.
-            let plain = |value: f64| match value {
-                value if !value.is_finite() && value > 0.0 => String::new(),
-                value if value != 0.0 && value.abs() < 1e-4 => format!("{value:e}"),
-                value => value.to_string(),
-            };
-            let optional = |value: Option<f64>| value.map_or(String::new(), plain);
-            let of_evidence = |value: f64| if self.is_best_bound() { String::new() } else { plain(value) };
-            let mut row = self.keys(ranked);
-            row.extend([
-                scored.score.log_marginal.to_string(),
-                optional(scored.score.std_error),
-                scored.score.bound().to_owned(),
-                optional(scored.bound),
-                of_evidence(ranked.log_bayes_factor.0),
-                of_evidence(ranked.log_bayes_factor.1),
-                plain(ranked.prior),
-                of_evidence(ranked.posterior.0),
-                of_evidence(ranked.posterior.1),
-                ranked.is_bound.to_string(),
-                scored.is_quick.to_string(),
-                scored.score.method.to_string(),
-                scored.score.why.clone(),
-                format!("{:.3}", scored.seconds),
-            ]);
-            text += &(row.iter().map(|field| csv_field(field)).collect::<Vec<_>>().join(",") + "\n");
-        }
-        text
-    }
-
-    /// A table for people.
-    pub fn text(&self) -> String {
-        let first = &self.scored(&self.ranking.ranked[0]).score;
-        let mut text = format!(
-            "data         {}: {}, {}\nexplained    {}\n\n",
-            self.data.display(),
-            show_tokens(first.tokens, first.unit),
-            plural(first.records, "distinct record"),
-            self.field.explained().join(", ")
-        );
-        let has_bounds = self.found.iter().flatten().any(|found| found.bound.is_some());
-        let is_bound = self.has_bounds_alone();
-        let mut head = self.key_names();
-        head.extend([if is_bound { "lower bound (ELBO)" } else { "ln evidence" }.to_owned(), String::new()]);
-        head.extend(has_bounds.then(|| "lower bound (ELBO)".to_owned()));
-        let is_best_bound = self.is_best_bound();
-        if is_best_bound {
-            head.extend(["below the best", "method", "time"].map(String::from));
-        } else {
-            head.extend(["ln Bayes factor", "", "probability", "", "method", "time"].map(String::from));
-        }
-        let mut rows = vec![head];
-        for ranked in &self.ranking.ranked {
-            let scored = self.scored(ranked);
-            let score = &scored.score;
-            let error = if score.is_exact() { None } else { score.std_error.filter(|error| *error > 0.0) };
-            let mut row = self.keys(ranked);
-            // What is only known to be at least so large says so, but where the whole column does.
-            let at_least = |text: String| if ranked.is_bound && !is_bound { format!(">= {text}") } else { text };
-            let shown = match error {
-                _ if ranked.is_bound => at_least(format!("{:.2}", score.log_marginal)),
-                None => format!("{:.4}", score.log_marginal),
-                error => show_estimate(score.log_marginal, error),
-            };
-            row.extend([shown, show_error(error)]);
-            row.extend(has_bounds.then(|| scored.bound.map_or(String::new(), |bound| format!("{bound:.2}"))));
-            let (factor, factor_error) = ranked.log_bayes_factor;
-            let is_best = ranked.candidate == self.ranking.ranked[0].candidate;
-            if is_best_bound {
-                row.extend([show_short((-factor * 100.0).round() / 100.0), score.method.to_string()]);
-                row.push(format!("{:.1} s", scored.seconds));
-                rows.push(row);
-                continue;
-            }
-            row.push(if is_best { "0".into() } else { at_least(format!("{factor:.2}")) });
-            let has_error = factor_error > 0.0 && factor_error.is_finite();
-            row.push(if has_error { format!("+- {factor_error:.2}") } else { String::new() });
-            let (p, p_error) = ranked.posterior;
-            row.push(show_probability(p));
-            let has_error = p_error >= 5e-5 && p_error.is_finite();
-            row.push(if has_error { format!("+- {p_error:.4}") } else { String::new() });
-            let method = if scored.is_quick { format!("{}, quick", score.method) } else { score.method.to_string() };
-            row.extend([method, format!("{:.1} s", scored.seconds)]);
-            rows.push(row);
-        }
-        text += &columns(&rows);
-        text += &format!("\n{}\n", self.verdict());
-        let methods = self.methods();
-        if !methods.is_empty() {
-            text += &format!("\n{}\n", methods.join("\n"));
-        }
-        if !self.sensitivity.is_empty() {
-            text += &format!("\n{}", self.sensitivity_text());
-        }
-        for sentence in self.movement().iter().chain(&self.not_tried) {
-            text += &format!("\n{sentence}\n");
-        }
-        text
-    }
-
-    /// Probabilities of the models at each value of `a`.
-    fn sensitivity_text(&self) -> String {
-        let shown: Vec<usize> = (0..self.n_candidates)
-            .filter(|&ix| {
-                let probability = |(_, _, ranking): &(Size, Vec<Option<Scored>>, Ranking)| {
-                    ranking.ranked.iter().find(|ranked| ranked.candidate == ix).map_or(0.0, |ranked| ranked.posterior.0)
-                };
-                self.sensitivity.iter().any(|one| probability(one) >= 1e-3)
-            })
-            .collect();
-        let mut head = vec![if self.is_relative() { "times a" } else { "a" }.to_owned()];
-        head.extend(shown.iter().map(|&ix| self.name(&self.field.candidates()[ix])));
-        let mut rows = vec![head];
-        for (size, _, ranking) in &self.sensitivity {
-            let mut row = vec![show_short(size.number())];
-            row.extend(shown.iter().map(|&ix| {
-                let ranked = ranking.ranked.iter().find(|ranked| ranked.candidate == ix);
-                ranked.map_or(String::new(), |ranked| show_probability(ranked.posterior.0))
-            }));
-            rows.push(row);
-        }
-        let which = if self.has_several_a { "the" } else { "other" };
-        format!("Probabilities at {which} sizes of the prior:\n{}", columns(&rows))
-    }
 }
 
 fn sizes_json(candidate: &Candidate) -> Value {
@@ -473,17 +310,4 @@ fn is_about_data(warning: &Warning) -> bool {
             | Warning::Odd { .. }
             | Warning::InconsistentPrior
     )
-}
-
-fn show_probability(p: f64) -> String {
-    match p {
-        0.0 => "0".into(),
-        p if p >= 1e-4 => format!("{p:.4}"),
-        p => format!("{p:.0e}"),
-    }
-}
-
-fn csv_field(text: &str) -> String {
-    let is_plain = !text.contains([',', '"', '\n', '\r']);
-    if is_plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
 }

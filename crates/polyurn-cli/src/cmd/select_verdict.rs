@@ -12,22 +12,28 @@ const LISTED: usize = 6;
 /// A model that has at least this probability is said to be the one.
 const CLEAR: f64 = 0.95;
 
+/// Odds below which two models are level.
+const LEVEL_ODDS: f64 = 3.0;
+
 /// What is best at one size of the prior.
 struct Answer {
     size: f64,
     /// The best model.
     best: String,
-    /// Others that the data do not tell from it.
+    /// Others whose odds against it are below three.
     level: Vec<String>,
     is_settled: bool,
+    /// Whether no more than a bound is known of the best.
+    is_bound: bool,
 }
 
 impl Answer {
     fn text(&self) -> String {
         match (self.is_settled, &self.level[..]) {
-            (false, _) => format!("probably {}", self.best),
+            _ if self.is_bound => format!("{} by a lower bound alone", self.best),
+            (false, []) => format!("probably {}", self.best),
             (true, []) => self.best.clone(),
-            (true, others) => {
+            (_, others) => {
                 let all: Vec<String> = std::iter::once(&self.best).chain(others).cloned().collect();
                 format!("{} level", and(&all))
             }
@@ -50,19 +56,24 @@ impl Shown<'_> {
             return format!(
                 "{name} has the highest lower bound, {} nats above that of {}. Bounds are no evidence: they may be further \
                  below it for one model than for another.",
-                show_nats(-runner_up.log_bayes_factor.0),
+                show_nats(-runner_up.apart),
                 self.full_name(runner_up)
+            );
+        }
+        if best.is_bound {
+            return format!(
+                "{name} comes first by a lower bound, and no more is known of it: nothing is settled; give more time (--time-limit)."
             );
         }
         let highest = if self.has_weights {
             format!("{name} is the most probable model, with the weights that were given")
-        } else if best.is_bound || !verdict.is_settled {
-            format!("{name} has the highest estimate")
-        } else {
+        } else if verdict.is_settled || self.scored(best).score.is_exact() {
             format!("{name} has the highest evidence")
+        } else {
+            format!("{name} has the highest estimate")
         };
         if !verdict.is_settled {
-            return format!("{highest}, but {}", self.why_unsettled(&others));
+            return format!("{highest}, but {}", self.why_unsettled());
         }
         if !others.is_empty() {
             return format!(
@@ -71,14 +82,16 @@ impl Shown<'_> {
                 if self.has_weights { "odds" } else { "Bayes factors" }
             );
         }
-        let by_evidence = |one: &&Ranked, other: &&Ranked| one.log_bayes_factor.0.total_cmp(&other.log_bayes_factor.0);
-        let runner_up = ranked[1..].iter().max_by(by_evidence).expect("more than one");
-        let lead = -runner_up.log_bayes_factor.0;
+        let by_evidence = |one: &&Ranked, other: &&Ranked| one.apart.total_cmp(&other.apart);
+        let Some(runner_up) = ranked[1..].iter().filter(|other| !other.is_bound).max_by(by_evidence) else {
+            return format!("{highest}: of all others the lower bound is too far below.");
+        };
+        let lead = -runner_up.apart;
         let (nats, other) = (show_nats(lead.abs()), self.full_name(runner_up));
         // Where runs disagree the distance is a rough one.
         let is_rough = self.scored(best).is_rough() || self.scored(runner_up).is_rough();
         let nats = if is_rough { format!("about {nats}") } else { nats };
-        let (strength, factor) = if best.posterior.0 >= CLEAR {
+        let (strength, factor) = if best.posterior.is_some_and(|(p, _)| p >= CLEAR) {
             ("", String::new())
         } else {
             (", though not by far", format!(", a Bayes factor of {:.1}", lead.abs().exp()))
@@ -91,18 +104,28 @@ impl Shown<'_> {
     }
 
     /// What keeps the best model from being told from others, and what helps.
-    fn why_unsettled(&self, others: &[String]) -> String {
+    fn why_unsettled(&self) -> String {
         let Ranking { ranked, verdict } = &self.ranking;
+        let names = |places: &[usize]| {
+            let names: Vec<String> = places.iter().map(|&place| self.full_name(&ranked[place])).collect();
+            if names.len() > LISTED { format!("{} models", names.len()) } else { and(&names) }
+        };
+        let is_unknown = |place: &usize| self.scored(&ranked[*place]).score.is_error_unknown();
+        let unknown: Vec<usize> = (0..ranked.len()).filter(is_unknown).collect();
         let level: Vec<&Ranked> = verdict.level.iter().map(|&place| &ranked[place]).collect();
-        let bounds: Vec<String> =
-            level.iter().filter(|ranked| ranked.is_bound).map(|ranked| self.full_name(ranked)).collect();
         let why = if verdict.n_missing > 0 {
             let n = verdict.n_missing;
             format!("{n} model{} had no answer in time", if n == 1 { "" } else { "s" })
-        } else if bounds.is_empty() {
-            format!("the errors are too large to tell it from {}", and(others))
+        } else if !verdict.unscored.is_empty() {
+            format!(
+                "of {} no more than a lower bound is known, and the evidence may be the best",
+                names(&verdict.unscored)
+            )
+        } else if !unknown.is_empty() {
+            let errors = if unknown.len() == 1 { "the error" } else { "the errors" };
+            format!("nothing is known of {errors} of {}", names(&unknown))
         } else {
-            format!("of {} no more than a lower bound is known", and(&bounds))
+            format!("the errors are too large to tell it from {}", names(&verdict.unsure))
         };
         // Where runs end in different places, more of them are of little use.
         let disagrees = |warning: &Warning| {
@@ -118,12 +141,22 @@ impl Shown<'_> {
 
     /// Which models were scored by which engine, and why, where nobody asked for one.
     pub fn methods(&self) -> Vec<String> {
+        self.reasons(false)
+    }
+
+    /// Which models were left with a lower bound, and why.
+    pub fn left_with_bound(&self) -> Vec<String> {
+        self.reasons(true)
+    }
+
+    /// Models by reason.
+    fn reasons(&self, are_bounds: bool) -> Vec<String> {
         let mut in_order: Vec<&Ranked> = self.ranking.ranked.iter().collect();
         in_order.sort_by_key(|ranked| ranked.candidate);
         let mut by_reason: Vec<(&str, Vec<&str>, Vec<&Ranked>)> = Vec::new();
         for ranked in in_order {
             let score = &self.scored(ranked).score;
-            if score.why == ASKED_FOR {
+            if score.why == ASKED_FOR || ranked.is_bound != are_bounds {
                 continue;
             }
             let words = beginning(&score.why);
@@ -136,6 +169,7 @@ impl Shown<'_> {
     }
 
     fn method_line(&self, method: &str, models: &[&Ranked]) -> String {
+        let models_are_bounds = models[0].is_bound;
         let why = |ranked: &Ranked| &*self.scored(ranked).score.why;
         let first = why(models[0]);
         let names: Vec<String> = models.iter().map(|ranked| self.full_name(ranked)).collect();
@@ -156,7 +190,8 @@ impl Shown<'_> {
             }
             _ => and(&names),
         };
-        format!("By {method}: {models}; {first}{figures}.")
+        let what = if models_are_bounds { "Left with a lower bound".to_owned() } else { format!("By {method}") };
+        format!("{what}: {models}; {first}{figures}.")
     }
 
     /// How the best model moves with `a`, in one sentence.
@@ -209,11 +244,15 @@ impl Shown<'_> {
 
     fn answer(&self, size: Size, ranking: &Ranking) -> Answer {
         let Ranking { ranked, verdict } = ranking;
-        let name = |place: &usize| self.name(self.candidate(&ranked[*place]));
-        // With less than an even chance the best is no more than one of several.
-        let is_shared = verdict.is_settled || (verdict.n_missing == 0 && ranked[0].posterior.0 < 0.5);
-        let level: Vec<String> = if is_shared { verdict.level[1..].iter().map(name).collect() } else { Vec::new() };
-        Answer { size: size.number(), best: name(&0), is_settled: verdict.is_settled || !level.is_empty(), level }
+        let best = &ranked[0];
+        let name = |ranked: &Ranked| self.name(self.candidate(ranked));
+        // The point estimates decide here: other sizes get quick runs, whose errors would hide that the data do not tell.
+        let is_level = |other: &&Ranked| {
+            let odds = other.apart + (other.prior / best.prior).ln();
+            other.posterior.is_some() && odds >= -LEVEL_ODDS.ln()
+        };
+        let level = verdict.level[1..].iter().map(|&place| &ranked[place]).filter(is_level).map(name).collect();
+        Answer { size: size.number(), best: name(best), is_settled: verdict.is_settled, is_bound: best.is_bound, level }
     }
 }
 

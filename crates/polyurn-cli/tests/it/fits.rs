@@ -216,3 +216,22 @@ fn labels_of_every_kind_survive() {
     assert!(out.contains("\n\" blank \","), "{out}");
     assert!(folder.ok(&["info", "f.polyurn"]).contains("two\\nlines"));
 }
+
+/// The model as it was typed, what spreads of a bound are worth, and what a stop left undone.
+#[test]
+fn a_fit_says_what_it_is_in_the_words_of_its_user() {
+    let folder = Folder::new();
+    folder.write("d.csv", include_str!("../../src/demo_data/dilemmas.csv"));
+    let fit = ["fit", "--model", "lca(2)", "--data", "d.csv", "--seed", "1"];
+    let text = folder.ok(&[&fit[..], &["-o", "d.polyurn"]].concat());
+    assert!(text.contains("of variational Bayes, often too small"), "{text}");
+    let info = folder.ok(&["info", "d.polyurn"]);
+    let model = info.lines().find(|line| line.starts_with("model")).unwrap();
+    assert!(model.ends_with(" lca(2)") && info.contains("r[2] -> passenger"), "{info}");
+    assert!(folder.ok(&["report", "d.polyurn"]).contains("Model <code>lca(2)</code>"));
+    let output = folder.run(&[&fit[..], &["--restarts", "10000000", "--time-limit", "300ms"]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("of 10000000 starts had finished") && !said.contains(" runs "), "{said}");
+    let heldout = folder.ok(&["score", "--model", "lca(2)", "--data", "d.csv", "--heldout", "d.csv", "--seed", "1"]);
+    assert!(heldout.contains("216, in 216 records"), "{heldout}");
+}

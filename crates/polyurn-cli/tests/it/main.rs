@@ -12,6 +12,7 @@ mod particles;
 mod predict;
 mod report;
 mod select;
+mod select_bounds;
 mod streams;
 mod support;
 mod sweeps;

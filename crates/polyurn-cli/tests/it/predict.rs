@@ -288,7 +288,8 @@ fn held_out_flags_are_checked() {
 fn draws_are_kept_if_wanted_and_found_by_number() {
     let folder = topic_folder(&["vb"]);
     let fit = ["fit", "--model", "doc -> topic[2] -> word", "--data", "d.csv", "--seed", "2", "-q"];
-    let smc = ["--method", "smc", "--particles", "64", "--runs", "2", "--heat", "1"];
+    // A prior so strong that the words leave much open.
+    let smc = ["--method", "smc", "--particles", "64", "--runs", "2", "--heat", "1", "--a", "100"];
     folder.ok(&[&fit[..], &smc, &["--draws", "3", "-o", "drawn.polyurn"]].concat());
     assert!(folder.ok(&["info", "drawn.polyurn"]).contains("draws from the posterior"));
     let predict =
@@ -305,4 +306,28 @@ fn draws_are_kept_if_wanted_and_found_by_number() {
     assert_ne!(of("best"), folder.ok(&["export", "drawn.polyurn", "--to", "json"]));
     let (code, said) = folder.fails(&[&fit[..], &["--method", "vb", "--draws", "3", "-o", "x.polyurn"]].concat());
     assert!(code == 2 && said.contains("--draws") && !folder.names().contains(&"x.polyurn".to_owned()), "{said}");
+}
+
+/// Runs name topics in their own ways; what is kept of them has the names of the fit's tables.
+#[test]
+fn all_draws_have_the_names_of_the_tables() {
+    let folder = topic_folder(&["smc", "--particles", "30", "--runs", "6", "--draws", "8"]);
+    let topics = |flags: &[&str]| -> Vec<String> {
+        let flags = [&["predict", "--fit", "d.polyurn", "--data", "d.csv", "-q"], flags].concat();
+        let rows = rows(&folder.ok(&flags));
+        let column = rows[0].iter().position(|name| name == "topic").unwrap();
+        rows[1..].iter().map(|row| row[column].clone()).collect()
+    };
+    let by_tables = topics(&[]);
+    // Two topics that share no word: a draw with swapped names would differ in every row, one with the same in hardly any.
+    for draw in ["best", "1", "2", "3", "4", "5", "6", "7", "8"] {
+        let own = topics(&["--draw", draw]);
+        let n_same = own.iter().zip(&by_tables).filter(|(one, other)| one == other).count();
+        assert!(4 * n_same >= 3 * own.len(), "draw {draw}: {n_same} of {}", own.len());
+    }
+    // And the names are those of one file: its tables say which words each topic has.
+    let info = folder.ok(&["info", "d.polyurn"]);
+    assert!(info.contains("doc -> topic[2] -> word"), "{info}");
+    let (_, message) = folder.fails(&["predict", "--fit", "d.polyurn", "--data", "d.csv", "--keep", "nome"]);
+    assert!(message.contains("the columns are doc, word, count"), "{message}");
 }

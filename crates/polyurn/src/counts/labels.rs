@@ -16,7 +16,17 @@ pub enum Labels {
     },
 }
 
+/// Labels that stand for a missing value in other tools.
+const LIKE_MISSING: [&str; 11] = ["na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "?", "-", "."];
+
 impl Labels {
+    /// A label that stands for a missing value in other tools, if there is one.
+    pub fn like_missing(&self) -> Option<&str> {
+        let Labels::Named(names) = self else { return None };
+        let is_like = |name: &&String| LIKE_MISSING.contains(&name.trim().to_ascii_lowercase().as_str());
+        names.iter().find(is_like).map(String::as_str)
+    }
+
     /// Number of values.
     pub fn len(&self) -> u32 {
         match self {

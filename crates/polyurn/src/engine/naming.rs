@@ -45,7 +45,7 @@ pub fn moved_states(bucket: &BucketShape, new_name: &impl Fn(NodeIndex, u32) -> 
 
 /// New names within each set of values that can be exchanged, so that many tokens agree: `overlap[own * size + other]`
 /// tokens have these values here and in the reference. The largest overlaps first, then exchanges while they gain.
-pub fn best_names(class: &LabelClass, overlap: &[u32]) -> Vec<u32> {
+pub fn best_names(class: &LabelClass, overlap: &[u64]) -> Vec<u32> {
     let mut names: Vec<u32> = (0..class.size).collect();
     let agree = |own: u32, other: u32| overlap[(own * class.size + other) as usize];
     for set in &class.sets {

@@ -82,6 +82,8 @@ fn bind_any(source: &ModelSource, dataset: Cow<'_, Dataset>, options: BindOption
         }
         warnings.push(Warning::ColumnsLeftOut { columns: left_out });
     }
+    warnings.extend(odd_columns(dataset, &axes, &axis_of));
+    warnings.extend(nodes_that_change_nothing(&spec, &axis_of));
     let column_of: Vec<Option<usize>> = axis_of.iter().map(|axis| axis.map(|axis| axes[axis].column)).collect();
     let groups = label_groups(&spec, options.same_labels);
     let coding = Coding::new(&spec, dataset, &column_of, &groups)?;
@@ -409,16 +411,61 @@ impl Coding {
     }
 }
 
+/// Labels of used columns that look like missing values, and a file that may have another separator.
+fn odd_columns(dataset: &Dataset, axes: &[Axis], axis_of: &[Option<usize>]) -> Vec<Warning> {
+    let like_missing = |axis: &usize| {
+        let Axis { name, column, .. } = &axes[*axis];
+        let label = dataset.columns[*column].labels.like_missing()?;
+        let message = format!(
+            "column `{name}` has the label `{label}`, which is a value like any other; leave the field empty if it is missing"
+        );
+        Some(Warning::Odd { message })
+    };
+    let separator =
+        other_separator(dataset).map(|hint| Warning::Odd { message: format!("there is one column only: {hint}") });
+    separator.into_iter().chain(axis_of.iter().flatten().filter_map(like_missing)).collect()
+}
+
+/// What to do about a header that looks as if its names were not kept apart.
+fn other_separator(dataset: &Dataset) -> Option<String> {
+    let [column] = &dataset.columns[..] else { return None };
+    let separator = [";", "\t", "|"]
+        .into_iter()
+        .find(|&separator| column.name.as_deref().is_some_and(|name| name.contains(separator)))?;
+    let shown = if separator == "\t" { "tabs" } else { separator };
+    Some(format!(
+        "is the file separated by `{shown}`? Commas are read (or tabs, with --format tsv), so replace the separators"
+    ))
+}
+
+/// Hidden nodes with nothing seen below them: they take part in no score.
+fn nodes_that_change_nothing(spec: &ModelSpec, axis_of: &[Option<usize>]) -> Option<Warning> {
+    let mut has_seen: Vec<bool> = axis_of.iter().map(Option::is_some).collect();
+    // Upwards from the seen ones, at most once for each node.
+    while let Some(&(parent, _)) = spec.edges.iter().find(|&&(parent, child)| has_seen[child] && !has_seen[parent]) {
+        has_seen[parent] = true;
+    }
+    let names: Vec<String> = spec
+        .nodes
+        .iter()
+        .zip(&has_seen)
+        .filter(|(_, has)| !**has)
+        .map(|(node, _)| format!("`{}`", node.name))
+        .collect();
+    let message = format!(
+        "nothing that is seen lies below {}, so the data say nothing about {}; give hidden nodes children, or leave them out",
+        names.join(", "),
+        if names.len() == 1 { "it" } else { "them" }
+    );
+    (!names.is_empty()).then_some(Warning::Odd { message })
+}
+
 fn missing_size(spec: &ModelSpec, dataset: &Dataset, node_ix: usize) -> Error {
     let name = &spec.nodes[node_ix].name;
     let columns: Vec<&str> = dataset.columns.iter().filter_map(|column| column.name.as_deref()).collect();
     let columns = if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(", ")) };
-    spec.error_at(
-        node_ix,
-        format!(
-            "node `{name}` has no size: it is no column of the data{columns}; give a size, `{name}[4]`, or fix the name"
-        ),
-    )
+    let way_out = other_separator(dataset).unwrap_or_else(|| format!("give a size, `{name}[4]`, or fix the name"));
+    spec.error_at(node_ix, format!("node `{name}` has no size: it is no column of the data{columns}; {way_out}"))
 }
 
 /// The columns that share one list of labels.

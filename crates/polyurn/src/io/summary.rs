@@ -12,9 +12,6 @@ const N_MOST_COMMON: usize = 5;
 /// Fewer rows than this say little about a column.
 const MIN_ROWS_FOR_ID: usize = 10;
 
-/// Labels that stand for a missing value in other tools.
-const LIKE_MISSING: [&str; 11] = ["na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "?", "-", "."];
-
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -235,9 +232,7 @@ impl Look<'_> {
         match &self.column.labels {
             Labels::Named(names) => {
                 odd.extend(
-                    [self.like_missing(names), self.nearly_equal(names), self.integer_labels(names)]
-                        .into_iter()
-                        .flatten(),
+                    [self.like_missing(), self.nearly_equal(names), self.integer_labels(names)].into_iter().flatten(),
                 );
             }
             Labels::Indexed { size, .. } => odd.extend(self.unused_indices(*size)),
@@ -278,8 +273,8 @@ impl Look<'_> {
         })
     }
 
-    fn like_missing(&self, names: &[String]) -> Option<String> {
-        let label = names.iter().find(|name| LIKE_MISSING.contains(&name.trim().to_ascii_lowercase().as_str()))?;
+    fn like_missing(&self) -> Option<String> {
+        let label = self.column.labels.like_missing()?;
         Some(format!(
             "column {} has the label {}, which is a value like any other; leave the field empty if it is missing",
             self.name,

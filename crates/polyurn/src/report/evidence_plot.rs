@@ -8,7 +8,7 @@ use super::heat_map::{Cell, HeatMap};
 use super::result::{Candidate, Ranking};
 use super::row_chart::{Form, Row, RowChart};
 use super::scale::range_of;
-use super::text::{fixed, log_value, log_value_with_error, percent, short};
+use super::text::{fixed, log_value, log_value_with_error, percent, percent_with_error, short};
 
 /// Models of a plot that lists them, best first.
 pub const MOST_ROWS: usize = 40;
@@ -17,7 +17,28 @@ const MOST_SIZES: usize = 40;
 /// Differences beyond this many nats are all the same colour: nothing so far behind matters.
 const FAR_BEHIND: f64 = 30.0;
 const BARS: &str = "Bars reach one standard error to each side; where there is none, the number is exact or its error too small to be seen.";
+const BOUNDS: &str = "which is not evidence: how far it is below varies from model to model.";
 const ELBO: &str = "lower bound (ELBO)";
+
+/// What bars and diamonds of a plot mean, as far as it has any.
+fn caption(ranking: &Ranking) -> String {
+    let has = |what: fn(&Candidate) -> bool| ranking.models.iter().any(what);
+    if !has(|model| model.evidence.is_some()) {
+        return format!("Each is a {ELBO}, {BOUNDS} So there are no error bars, and no probabilities.");
+    }
+    let mut text = BARS.to_owned();
+    let unknown: Vec<String> =
+        ranking.models.iter().filter(|model| model.is_error_unknown).map(|model| ranking.label(model)).collect();
+    if !unknown.is_empty() {
+        let some = &unknown[..unknown.len().min(4)];
+        let more = if unknown.len() > some.len() { " and others" } else { "" };
+        text += &format!(" Of {}{more} the error is unknown: one run cannot tell it.", some.join("; "));
+    }
+    if has(|model| model.elbo.is_some()) {
+        text += &format!(" Hollow diamonds are the {ELBO}, {BOUNDS}");
+    }
+    text
+}
 
 /// All plots of evidence.
 pub fn evidence_plots(ranking: &Ranking) -> Vec<Figure> {
@@ -36,7 +57,8 @@ pub fn evidence_plots(ranking: &Ranking) -> Vec<Figure> {
 pub fn tip(ranking: &Ranking, candidate: &Candidate) -> String {
     let mut lines = vec![ranking.label(candidate)];
     if let Some(evidence) = candidate.evidence {
-        lines.push(format!("ln evidence {}", log_value_with_error(evidence, candidate.error)));
+        let unknown = if candidate.is_error_unknown { ", error unknown" } else { "" };
+        lines.push(format!("ln evidence {}{unknown}", log_value_with_error(evidence, candidate.error)));
     }
     if let Some((lo, hi)) = candidate.bracket {
         lines.push(format!("between {} and {}", log_value(lo, None), log_value(hi, None)));
@@ -48,9 +70,14 @@ pub fn tip(ranking: &Ranking, candidate: &Candidate) -> String {
         lines.push(format!("against the best {}", log_value(factor, Some(0.1))));
     }
     if let Some(p) = candidate.probability {
-        lines.push(format!("probability {}", percent(p)));
+        lines.push(format!("probability {}", probability(candidate, p)));
     }
     lines.join("\n")
+}
+
+/// A model's probability with its error.
+fn probability(candidate: &Candidate, p: f64) -> String {
+    percent_with_error(p, candidate.probability_error, candidate.is_probability_rough)
 }
 
 /// A range near the best evidence, if the whole range is so large that errors of the best could not be seen in it.
@@ -65,6 +92,11 @@ fn near_best(ranking: &Ranking) -> Option<(f64, f64)> {
     let spread = best - last;
     let room = (0.08 * spread).max(1.6 * error).max(0.05);
     (best - lowest > 3.0 * reach && n_near > 1).then_some((last - room.max(0.2 * spread), best + room))
+}
+
+/// What the numbers are, as a title begins.
+fn kind(ranking: &Ranking) -> &'static str {
+    if ranking.models.iter().any(|model| model.evidence.is_some()) { "Evidence" } else { "Lower bound" }
 }
 
 fn axis_title(ranking: &Ranking) -> &'static str {
@@ -85,12 +117,8 @@ fn by_size(ranking: &Ranking, node: &str) -> Vec<Figure> {
         x_ticks: Some(sizes.clone()),
         ..Chart::default()
     };
-    let caption = format!(
-        "{BARS} Hollow diamonds are the {ELBO}, which is not evidence: how far it is below varies from model to model."
-    );
-    let has_elbo = ranking.models.iter().any(|model| model.elbo.is_some());
-    let caption = if has_elbo { caption } else { BARS.into() };
-    let title = format!("Evidence against the number of values of {node}");
+    let caption = caption(ranking);
+    let title = format!("{} against the number of values of {node}", kind(ranking));
     let mut figures = vec![Figure::new("evidence", &title, &caption, |width| chart.draw(width))];
     if let Some((lo, hi)) = near_best(ranking) {
         let near = enlarged(&chart, (lo, hi), &sizes);
@@ -189,13 +217,22 @@ fn by_two_sizes(ranking: &Ranking, down: &str, across: &str) -> Figure {
     let value = |model: &Candidate| model.evidence.or(model.elbo).unwrap_or(f64::NEG_INFINITY);
     let (rows, columns) = (sizes(down), sizes(across));
     let all = range_of(ranking.models.iter().map(value)).unwrap_or((0.0, 0.0));
+    // Against the best evidence where there is any: a bound is no match for it.
+    let has_evidence = ranking.models.iter().any(|model| model.evidence.is_some());
+    let top = range_of(ranking.models.iter().filter_map(|model| model.evidence)).map_or(all.1, |evidence| evidence.1);
+    let all = (all.0.min(top), top);
     let depth = (all.1 - all.0).clamp(1e-9, FAR_BEHIND);
     let cell = |row: f64, column: f64| {
         let fits = |model: &&Candidate| model.size_of(down) == Some(row) && model.size_of(across) == Some(column);
         let best = ranking.models.iter().filter(fits).max_by(|x, y| value(x).total_cmp(&value(y)))?;
         let behind = value(best) - all.1;
-        let shown = if behind.is_finite() { fixed(behind, usize::from(behind > -100.0)) } else { "−∞".into() };
-        Some(Cell { share: 1.0 + behind / depth, shown, tip: tip(ranking, best) })
+        let at_least = if has_evidence && best.evidence.is_none() { "≥ " } else { "" };
+        let shown = if behind.is_finite() {
+            format!("{at_least}{}", fixed(behind, usize::from(behind > -100.0)))
+        } else {
+            "−∞".into()
+        };
+        Some(Cell { share: (1.0 + behind / depth).min(1.0), shown, tip: tip(ranking, best) })
     };
     let cut = if all.1 - all.0 > FAR_BEHIND { " or less" } else { "" };
     let map = HeatMap {
@@ -208,10 +245,16 @@ fn by_two_sizes(ranking: &Ranking, down: &str, across: &str) -> Figure {
         ends: (format!("−{}{cut}", fixed(depth, 1)), "0 (best)".into()),
         note: String::new(),
     };
-    let title = format!("Evidence over the numbers of values of {down} and {across}");
-    let caption =
-        "Natural log of the evidence less that of the best model. A dot stands for sizes that were not tried.";
-    Figure::new("evidence-by-size", &title, caption, |width| map.draw(width))
+    let title = format!("{} over the numbers of values of {down} and {across}", kind(ranking));
+    let what = match (has_evidence, ranking.models.iter().any(|model| model.evidence.is_none())) {
+        (false, _) => format!("The {ELBO} less the best one, {BOUNDS}"),
+        (true, true) => {
+            format!("Natural log of the evidence less that of the best model; with ≥, of the {ELBO} alone, {BOUNDS}")
+        }
+        (true, false) => "Natural log of the evidence less that of the best model.".to_owned(),
+    };
+    let caption = format!("{what} A dot stands for sizes that were not tried.");
+    Figure::new("evidence-by-size", &title, &caption, |width| map.draw(width))
 }
 
 /// Evidence model by model, best first.
@@ -225,7 +268,8 @@ fn model_by_model(ranking: &Ranking) -> Vec<Figure> {
     let shown = rows[..rows.len().min(MOST_ROWS)].to_vec();
     let chart = RowChart { form: Form::Dots, title: axis_title(ranking).into(), names, range: None, rows: shown, note };
     let draw = |width| chart.draw(width);
-    let mut figures = vec![Figure::new("evidence", "Evidence of each model", BARS, draw)];
+    let title = format!("{} of each model", kind(ranking));
+    let mut figures = vec![Figure::new("evidence", &title, &caption(ranking), draw)];
     if let Some((lo, hi)) = near_best(ranking) {
         let is_near = |row: &&Row| row.value.is_some_and(|value| value >= lo);
         let near = RowChart {
@@ -270,8 +314,7 @@ pub fn probability_plot(ranking: &Ranking) -> Option<Figure> {
         let p = model.probability.unwrap_or(0.0);
         let error = model.probability_error.filter(|error| *error > 5e-4);
         let bar = error.map(|error| ((p - error).max(0.0), (p + error).min(1.0)));
-        let shown =
-            error.map_or_else(|| percent(p), |error| format!("{} ± {}", percent(p).replace(" %", ""), percent(error)));
+        let shown = probability(model, p);
         Row { value: Some(p), bar, second: None, shown, ..row(ranking, ix, model) }
     });
     let note = match n_more {

@@ -15,6 +15,8 @@ const MOST_EDGES: usize = 300;
 const LONGEST_NAME: f64 = 104.0;
 const HALF_HEIGHT: f64 = 21.0;
 const LEGEND: f64 = 34.0;
+/// How far a tie hangs below its nodes.
+const SAG: f64 = 18.0;
 
 /// Draws a graph, unless it is too large to be read.
 pub fn graph_plot(nodes: &[Node], width: f64) -> Option<Drawing> {
@@ -33,9 +35,14 @@ pub fn graph_plot(nodes: &[Node], width: f64) -> Option<Drawing> {
         })
         .collect();
     let found = layout(&parents, room);
-    let mut drawing = Drawing::new(found.width, found.height + LEGEND);
+    let ties = ties(nodes, &found.nodes);
+    let below = if ties.is_empty() { 0.0 } else { SAG };
+    let mut drawing = Drawing::new(found.width, found.height + LEGEND + below);
     for edge in &found.edges {
         draw_edge(&mut drawing, &found, edge, half_width);
+    }
+    for &(from, to) in &ties {
+        draw_tie(&mut drawing, from, to, half_width);
     }
     for ((node, name), &(x, y)) in nodes.iter().zip(&names).zip(&found.nodes) {
         let place = ((x - half_width, y - HALF_HEIGHT), (2.0 * half_width, 2.0 * HALF_HEIGHT));
@@ -48,7 +55,7 @@ pub fn graph_plot(nodes: &[Node], width: f64) -> Option<Drawing> {
             }
         });
     }
-    draw_legend(&mut drawing);
+    draw_legend(&mut drawing, !ties.is_empty());
     Some(drawing)
 }
 
@@ -88,6 +95,44 @@ fn draw_edge(drawing: &mut Drawing, found: &Layout, edge: &Edge, half_width: f64
     );
 }
 
+/// Pairs of nodes that share a table, neighbours first, by their places.
+fn ties(nodes: &[Node], places: &[(f64, f64)]) -> Vec<((f64, f64), (f64, f64))> {
+    let of_table = |node: &Node| node.tied_to.clone().unwrap_or_else(|| node.name.clone());
+    let mut tables: Vec<String> = nodes.iter().map(of_table).collect();
+    tables.sort();
+    tables.dedup();
+    let mut all = Vec::new();
+    for table in tables {
+        let members = nodes.iter().zip(places).filter(|(node, _)| of_table(node) == table).map(|(_, &place)| place);
+        let mut members: Vec<(f64, f64)> = members.collect();
+        members.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.0.total_cmp(&other.0)));
+        all.extend(members.windows(2).map(|pair| (pair[0], pair[1])));
+    }
+    all
+}
+
+/// A dashed line between two nodes that share a table, hanging below where they stand side by side.
+fn draw_tie(drawing: &mut Drawing, from: (f64, f64), to: (f64, f64), half_width: f64) {
+    let stroke = Stroke { dashed: true, ..Stroke::new(Colour::Series(1), 2.0) };
+    if from.1 == to.1 {
+        let (start, end) = ((from.0, from.1 + HALF_HEIGHT + 1.0), (to.0, to.1 + HALF_HEIGHT + 1.0));
+        // The curve hangs half as far as its handle.
+        let handle = ((start.0 + end.0) / 2.0, start.1 + 2.0 * SAG - 6.0);
+        drawing.curve(
+            &format!("M{} {}Q{} {} {} {}", px(start.0), px(start.1), px(handle.0), px(handle.1), px(end.0), px(end.1)),
+            stroke,
+        );
+    } else {
+        // To the side of an arrow that may go the same way.
+        let bend = ((from.0 + to.0) / 2.0 + 1.3 * half_width, (from.1 + to.1) / 2.0);
+        let (start, end) = (rim(from, bend, half_width, 1.0), rim(to, bend, half_width, 1.0));
+        drawing.curve(
+            &format!("M{} {}Q{} {} {} {}", px(start.0), px(start.1), px(bend.0), px(bend.1), px(end.0), px(end.1)),
+            stroke,
+        );
+    }
+}
+
 /// Where the line from a node's middle to another place leaves its ellipse.
 fn rim(middle: (f64, f64), towards: (f64, f64), half_width: f64, gap: f64) -> (f64, f64) {
     let (dx, dy) = (towards.0 - middle.0, towards.1 - middle.1);
@@ -95,10 +140,16 @@ fn rim(middle: (f64, f64), towards: (f64, f64), half_width: f64, gap: f64) -> (f
     (middle.0 + dx / stretch, middle.1 + dy / stretch)
 }
 
-fn draw_legend(drawing: &mut Drawing) {
+fn draw_legend(drawing: &mut Drawing, has_ties: bool) {
     let y = drawing.height - 12.0;
     let words = Words::new(Anchor::Start, Colour::Muted);
-    let middle = drawing.width / 2.0;
+    let middle = drawing.width / 2.0 - if has_ties { 62.0 } else { 0.0 };
+    if has_ties {
+        let x = middle + 90.0;
+        let stroke = Stroke { dashed: true, ..Stroke::new(Colour::Series(1), 2.0) };
+        drawing.line((x, y - 4.0), (x + 24.0, y - 4.0), stroke);
+        drawing.text((x + 30.0, y), words, "share a table");
+    }
     for (x, fill, name) in [(middle - 80.0, Colour::Paper, "hidden"), (middle + 14.0, Colour::Shade, "seen")] {
         drawing.ellipse((x, y - 4.0), (11.0, 7.0), fill, Stroke::new(Colour::Ink, 1.2));
         drawing.text((x + 18.0, y), words, name);
@@ -120,6 +171,20 @@ mod tests {
         let svg = graph_plot(&nodes, 350.0).unwrap().as_file("x");
         assert_eq!(svg.matches("class=\"mark\"").count(), 3);
         assert!(!svg.contains("<script>") && !svg.contains("NaN"));
+    }
+
+    #[test]
+    fn nodes_that_share_a_table_are_linked_and_the_link_is_explained() {
+        let free = [node("r", &[]), node("a", &["r"]), node("b", &["r"]), node("c", &["r"])];
+        let mut tied = free.clone();
+        tied[2].tied_to = Some("a".into());
+        tied[3].tied_to = Some("a".into());
+        let dashed =
+            |nodes: &[Node]| graph_plot(nodes, 350.0).unwrap().as_file("x").matches("stroke-dasharray").count();
+        // Two links among three nodes, and one in the legend.
+        assert_eq!((dashed(&free), dashed(&tied)), (0, 3));
+        assert!(graph_plot(&tied, 350.0).unwrap().as_file("x").contains("share a table"));
+        assert!(!graph_plot(&free, 350.0).unwrap().as_file("x").contains("share a table"));
     }
 
     #[test]

@@ -5,7 +5,9 @@ use super::figure::Figure;
 use super::fit_result::Fit;
 use super::policy::content_policy;
 use super::result::{Caution, Content, Outcome, Ranking};
-use super::text::{escape, log_value, log_value_with_error, percent, percent_with_error, shell, shorten, with_code};
+use super::text::{
+    escape, fixed, log_value, log_value_with_error, percent, percent_with_error, shell, shorten, with_code,
+};
 
 /// Rows of the table of models.
 const MOST_MODELS: usize = 200;
@@ -87,14 +89,21 @@ fn ranking_header(ranking: &Ranking) -> String {
     let best = ranking.best();
     let mut facts = format!("Best of {}: <code>{}</code>", ranking.models.len(), escape(&best.model));
     if let Some(evidence) = best.evidence {
-        facts += &format!(", ln evidence {}", escape(&log_value_with_error(evidence, best.error)));
+        let unknown = if best.is_error_unknown { " (error unknown)" } else { "" };
+        facts += &format!(", ln evidence {}{unknown}", escape(&log_value_with_error(evidence, best.error)));
     } else if let Some(elbo) = best.elbo {
         facts += &format!(", lower bound (ELBO) {}", escape(&log_value(elbo, None)));
     }
     if let Some(p) = best.probability {
-        facts += &format!(", probability {}", escape(&percent_with_error(p, best.probability_error)));
+        facts += &format!(
+            ", probability {}",
+            escape(&percent_with_error(p, best.probability_error, best.is_probability_rough))
+        );
     }
     out += &format!("<p class=\"facts\">{facts}.</p>\n");
+    for remark in &ranking.remarks {
+        out += &format!("<p class=\"facts\">{}</p>\n", with_code(&escape(remark)));
+    }
     if ranking.is_settled == Some(false) {
         out += "<p class=\"facts\">What is known does not suffice to name the best.</p>\n";
     }
@@ -183,9 +192,17 @@ fn models_html(ranking: &Ranking) -> String {
     let has = |f: &dyn Fn(usize) -> bool| (0..ranking.models.len()).any(f);
     let has_elbo = has(&|ix| ranking.models[ix].elbo.is_some());
     let has_prior = has(&|ix| ranking.models[ix].prior_probability != ranking.models[0].prior_probability);
-    let mut head = vec!["model", "ln evidence"];
+    // Bounds alone give no Bayes factors and no probabilities, only distances.
+    let has_evidence = has(&|ix| ranking.models[ix].evidence.is_some());
+    let highest = ranking.models.iter().filter_map(|model| model.elbo).fold(f64::NEG_INFINITY, f64::max);
+    let mut head = vec!["model"];
+    head.extend(has_evidence.then_some("ln evidence"));
     head.extend(has_elbo.then_some("lower bound (ELBO)"));
-    head.extend(["against best", "probability"]);
+    if has_evidence {
+        head.extend(["against best", "probability"]);
+    } else {
+        head.push("below the best");
+    }
     head.extend(has_prior.then_some("prior"));
     head.push("method");
     let mut out =
@@ -194,20 +211,33 @@ fn models_html(ranking: &Ranking) -> String {
     out += "</tr></thead>\n<tbody>\n";
     for (ix, model) in ranking.models.iter().enumerate().take(MOST_MODELS) {
         let show = |value: Option<String>| value.unwrap_or_default();
-        let mut cells = vec![
-            ranking.label(model),
-            show(model.evidence.map(|evidence| log_value_with_error(evidence, model.error))),
-        ];
+        let mut cells = vec![ranking.label(model)];
+        if has_evidence {
+            cells.push(match (model.evidence, model.elbo) {
+                (Some(evidence), _) if model.is_error_unknown => {
+                    format!("{}, error unknown", log_value(evidence, Some(0.1)))
+                }
+                (Some(evidence), _) => log_value_with_error(evidence, model.error),
+                (None, Some(elbo)) => format!("≥ {}", log_value(elbo, Some(0.1))),
+                (None, None) => String::new(),
+            });
+        }
         if has_elbo {
             cells.push(show(model.elbo.map(|elbo| log_value(elbo, Some(0.1)))));
         }
         let error = model.log_bayes_factor_error.filter(|error| *error > 0.0);
-        cells.push(show(model.log_bayes_factor.map(|factor| match error {
-            Some(_) => log_value_with_error(factor, error),
-            None if model.is_factor_bound => format!("≥ {}", log_value(factor, Some(0.1))),
-            None => log_value(factor, Some(0.1)),
-        })));
-        cells.push(show(model.probability.map(|p| percent_with_error(p, model.probability_error))));
+        let dash = |value: Option<String>| value.unwrap_or_else(|| "–".into());
+        if has_evidence {
+            cells.push(dash(model.log_bayes_factor.map(|factor| match error {
+                Some(_) => log_value_with_error(factor, error),
+                None => log_value(factor, Some(0.1)),
+            })));
+            let is_unknown = model.is_probability_rough;
+            let shown = |p: f64| percent_with_error(p, model.probability_error, is_unknown);
+            cells.push(dash(model.probability.map(shown)));
+        } else {
+            cells.push(show(model.elbo.map(|elbo| fixed(highest - elbo, 2))));
+        }
         if has_prior {
             cells.push(show(model.prior_probability.map(percent)));
         }

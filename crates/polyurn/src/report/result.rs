@@ -52,6 +52,8 @@ pub struct EssTrace {
     pub particles: Option<f64>,
     /// The number below which particles are resampled.
     pub threshold: Option<f64>,
+    /// Whether the run began with larger pseudo-counts that were brought down.
+    pub is_cooled: bool,
 }
 
 /// A model among others.
@@ -67,6 +69,8 @@ pub struct Candidate {
     pub evidence: Option<f64>,
     /// Standard error of the evidence.
     pub error: Option<f64>,
+    /// Whether it is an estimate of whose error nothing is known.
+    pub is_error_unknown: bool,
     /// Ends of a bracket around the evidence.
     pub bracket: Option<(f64, f64)>,
     /// Lower bound of variational Bayes.
@@ -75,14 +79,14 @@ pub struct Candidate {
     pub probability: Option<f64>,
     /// Its error.
     pub probability_error: Option<f64>,
+    /// Whether it has one of which nothing is known.
+    pub is_probability_rough: bool,
     /// Prior probability.
     pub prior_probability: Option<f64>,
     /// Against the best.
     pub log_bayes_factor: Option<f64>,
     /// Its error.
     pub log_bayes_factor_error: Option<f64>,
-    /// Whether that factor is known to be at least so large, and no more.
-    pub is_factor_bound: bool,
     /// How it was scored.
     pub method: String,
     /// Its graph.
@@ -102,6 +106,10 @@ pub struct ModelAtPrior {
     pub error: Option<f64>,
     /// Posterior probability.
     pub probability: Option<f64>,
+    /// Its error.
+    pub probability_error: Option<f64>,
+    /// Whether it has one of which nothing is known.
+    pub is_probability_rough: bool,
 }
 
 /// The answer at another size of the prior.
@@ -126,6 +134,8 @@ pub struct Ranking {
     pub best: usize,
     /// What it comes to, in words.
     pub verdict: String,
+    /// Which models were left with a lower bound and why, and whether the run was interrupted, in words.
+    pub remarks: Vec<String>,
     /// Whether errors are small enough to name the best.
     pub is_settled: Option<bool>,
     /// Models that cannot be told from the best.
@@ -207,6 +217,8 @@ impl Outcome {
     }
 }
 
+const INTERRUPTED: &str = "The run was interrupted: this is what was finished until then.";
+
 /// Models whose own cautions are shown.
 const MOST_CAUTIOUS: usize = 4;
 
@@ -239,6 +251,11 @@ impl Ranking {
             is_select,
             best: index(&value["best"]["index"]).unwrap_or(0),
             verdict: text_at(value, "verdict"),
+            remarks: list_at(value, "left_with_bound")
+                .iter()
+                .filter_map(|remark| remark.as_str().map(str::to_owned))
+                .chain((value["interrupted"] == true).then(|| INTERRUPTED.to_owned()))
+                .collect(),
             is_settled: value["settled"].as_bool(),
             level: list_at(value, "level").iter().filter_map(index).collect(),
             sensitivity: list_at(value, "sensitivity").iter().filter_map(AtPrior::read).collect(),
@@ -308,8 +325,7 @@ impl Candidate {
         }
         // An estimate that is below its own bound says less than the bound.
         let is_bound = text_at(value, "bound") == "lower";
-        let is_below_bound = value["is_lower_bound"] == true;
-        let factor = number_at(value, "log_bayes_factor");
+        let has_evidence = !is_bound && value["is_lower_bound"] != true;
         let bracket = finite_at(value, "lower").zip(finite_at(value, "upper")).filter(|(lo, hi)| lo <= hi);
         let share = |field: &str| finite_at(value, field).filter(|p| (0.0..=1.0).contains(p));
         let positive = |field: &str| finite_at(value, field).filter(|error| *error >= 0.0);
@@ -319,15 +335,17 @@ impl Candidate {
                 sizes.iter().filter_map(|(name, size)| Some((name.clone(), number(size)?))).collect()
             }),
             a: finite_at(value, "a").filter(|a| *a > 0.0),
-            evidence: log_marginal.filter(|_| !is_bound && !is_below_bound),
+            evidence: log_marginal.filter(|_| has_evidence),
             error: positive("std_error"),
+            is_error_unknown: value["error_unknown"] == true,
             bracket,
             elbo: finite_at(value, "elbo").or(log_marginal.filter(|_| is_bound)),
-            probability: share("posterior_probability"),
+            // A bound gives neither.
+            probability: share("posterior_probability").filter(|_| has_evidence),
             probability_error: positive("posterior_probability_error"),
+            is_probability_rough: value.get("posterior_probability_error").is_some_and(Value::is_null),
             prior_probability: share("prior_probability"),
-            log_bayes_factor: factor,
-            is_factor_bound: is_below_bound && factor.is_some_and(|factor| factor < 0.0),
+            log_bayes_factor: number_at(value, "log_bayes_factor").filter(|_| has_evidence),
             log_bayes_factor_error: positive("log_bayes_factor_error"),
             method: text_at(value, "method") + if value["quick"] == true { ", quick" } else { "" },
             nodes: nodes(value),
@@ -351,9 +369,11 @@ impl AtPrior {
     fn read(value: &Value) -> Option<Self> {
         let one = |model: &Value| ModelAtPrior {
             model: text_at(model, "model"),
-            evidence: number_at(model, "log_marginal"),
+            evidence: number_at(model, "log_marginal").filter(|_| model["is_lower_bound"] != true),
             error: finite_at(model, "std_error"),
             probability: finite_at(model, "posterior_probability"),
+            probability_error: finite_at(model, "posterior_probability_error"),
+            is_probability_rough: model.get("posterior_probability_error").is_some_and(Value::is_null),
         };
         let positive = |field: &str| finite_at(value, field).filter(|a| *a > 0.0);
         let factor = positive("times_a");
@@ -374,6 +394,7 @@ impl EssTrace {
             resampled_at: list_at(value, "resampled_at").iter().filter_map(finite).collect(),
             particles,
             threshold: finite_at(value, "ess").zip(particles).map(|(share, n)| share * n),
+            is_cooled: finite_at(value, "heat") != Some(1.0) && finite_at(value, "cooling") != Some(0.0),
         }
     }
 }

@@ -59,9 +59,12 @@ fn too_large(is_left_out: bool) -> &'static str {
 
 fn graph(nodes: &[Node], name: &str, title: &str) -> Option<Figure> {
     let (wide, narrow) = (graph_plot(nodes, WIDE)?, graph_plot(nodes, NARROW)?);
-    let caption = "Shaded nodes are seen, plain ones hidden; below each name is its number of values.";
+    let mut caption = "Shaded nodes are seen, plain ones hidden; below each name is its number of values.".to_owned();
+    if nodes.iter().any(|node| node.tied_to.is_some()) {
+        caption += " Nodes with a dashed line between them share one table.";
+    }
     debug_assert!(nodes.len() <= MOST_NODES);
-    Some(Figure { name: name.into(), title: title.into(), caption: caption.into(), wide, narrow })
+    Some(Figure { name: name.into(), title: title.into(), caption, wide, narrow })
 }
 
 fn of_fit(fit: &Fit) -> Vec<Section> {
@@ -71,7 +74,7 @@ fn of_fit(fit: &Fit) -> Vec<Section> {
     for (ix, table) in fit.tables.iter().enumerate().take(MOST_TABLES) {
         let is_hidden = |name: &String| fit.nodes.iter().any(|node| node.name == *name && !node.is_seen);
         let has_components = fit.nodes.is_empty() || table.parents.iter().any(is_hidden);
-        let figures = table_plots(table, ix, has_components);
+        let figures = table_plots(table, ix, has_components, fit.method == "vb");
         let table_of = [&table.node].into_iter().chain(&table.tied).chain(&table.parents).cloned().collect();
         all.push(Section { table_of, ..section(&format!("Table of {}", title(table)), "", figures) });
     }

@@ -5,7 +5,7 @@ use super::colour::{Colour, N_SERIES};
 use super::drawing::Marker;
 use super::figure::Figure;
 use super::result::{AtPrior, ModelAtPrior, Ranking};
-use super::text::{log_value_with_error, percent, short, shorten};
+use super::text::{log_value_with_error, percent_with_error, short, shorten};
 
 /// Models that are less probable than this at every size of the prior are left out.
 const LEAST_PROBABILITY: f64 = 0.005;
@@ -26,7 +26,7 @@ pub fn sensitivity_plots(ranking: &Ranking) -> Vec<Figure> {
         ..Chart::default()
     };
     let probability = Chart {
-        series: lines(ranking, &at, &models, |found| Some((found.probability?, None))),
+        series: lines(ranking, &at, &models, |found| Some((found.probability?, found.probability_error))),
         y_range: Some((-0.02, 1.04)),
         ..axis("posterior probability")
     };
@@ -102,6 +102,7 @@ fn tip(name: &str, at: &AtPrior, found: &ModelAtPrior) -> String {
     let mut lines = vec![name.to_owned(), size];
     let shown = |evidence| format!("ln evidence {}", log_value_with_error(evidence, found.error));
     lines.extend(found.evidence.map(shown));
-    lines.extend(found.probability.map(|p| format!("probability {}", percent(p))));
+    let shown = |p| percent_with_error(p, found.probability_error, found.is_probability_rough);
+    lines.extend(found.probability.map(|p| format!("probability {}", shown(p))));
     lines.join("\n")
 }

@@ -46,6 +46,9 @@ const ELSEWHERE: &[&str] = &[
     "sensitivity",
     "sensitivity_not_tried",
     "movement",
+    "left_with_bound",
+    "interrupted",
+    "error_unknown",
     "command_line",
     "version",
     "ess_trace",
@@ -163,7 +166,7 @@ mod tests {
     fn a_bound_is_called_a_bound() {
         for (bound, name) in [("lower", "lower bound of log marginal"), ("estimate", "log marginal")] {
             let list = Settings::read(&json!({"log_marginal": -3.5, "bound": bound}), &Value::Null).list;
-            assert!(list.contains(&(name.into(), "-3.5".into())), "{list:?}");
+            assert!(list.contains(&(name.into(), "−3.5".into())), "{list:?}");
         }
     }
 }

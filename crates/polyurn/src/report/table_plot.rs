@@ -22,10 +22,11 @@ const MOST_ENTRIES_ALONE: usize = 25;
 const MOST_ROWS: usize = 30;
 const MOST_COLUMNS: usize = 30;
 
-/// The plots of one table; `ix` makes names of files unique. Rows are components if a parent is hidden.
-pub fn table_plots(table: &Table, ix: usize, has_components: bool) -> Vec<Figure> {
+/// The plots of one table; `ix` makes names of files unique. Rows are components if a parent is hidden. Spreads
+/// of a bound are too small, and the caption says so.
+pub fn table_plots(table: &Table, ix: usize, has_components: bool, is_bound: bool) -> Vec<Figure> {
     let most_rows = if has_components { MOST_COMPONENTS } else { MOST_OTHERS };
-    let mut figures: Vec<Figure> = entries_plot(table, ix, most_rows).into_iter().collect();
+    let mut figures: Vec<Figure> = entries_plot(table, ix, most_rows, is_bound).into_iter().collect();
     figures.extend(heat_map(table, ix));
     figures
 }
@@ -52,7 +53,7 @@ fn tip(table: &Table, row: &TableRow, ix: usize) -> String {
 }
 
 /// The largest entries of each row, in panels.
-fn entries_plot(table: &Table, ix: usize, most_rows: usize) -> Option<Figure> {
+fn entries_plot(table: &Table, ix: usize, most_rows: usize, is_bound: bool) -> Option<Figure> {
     if table.rows.iter().all(|row| row.means.is_empty()) {
         return None;
     }
@@ -83,6 +84,9 @@ fn entries_plot(table: &Table, ix: usize, most_rows: usize) -> Option<Figure> {
     } else {
         "Probabilities.".to_owned()
     };
+    if has_spread && is_bound {
+        caption += " Those of variational Bayes are often too small, since it takes hidden values as independent of the tables.";
+    }
     let n_values = table.rows.iter().map(|row| row.labels.len()).max().unwrap_or(0);
     if n_values > n_entries {
         caption += &format!(" The {n_entries} largest of {} values.", short(n_values as f64));

@@ -64,12 +64,19 @@ pub fn log_value(value: f64, error: Option<f64>) -> String {
 /// A log evidence with its error behind it.
 pub fn log_value_with_error(value: f64, error: Option<f64>) -> String {
     match error {
-        Some(error) if value.is_finite() => {
+        // Errors of the arithmetic alone.
+        Some(error) if value.is_finite() && error > 0.0 && error < SMALLEST_ERROR => {
+            format!("{} ± <{SMALLEST_ERROR:e}", log_value(value, None)).replace("e-", "e−")
+        }
+        Some(error) if value.is_finite() && error > 0.0 => {
             format!("{} ± {}", log_value(value, Some(error)), fixed(error, error_decimals(error)))
         }
         _ => log_value(value, None),
     }
 }
+
+/// Errors below this are shown as no larger than it.
+const SMALLEST_ERROR: f64 = 1e-6;
 
 /// Decimals that show two digits of an error, within reason.
 fn error_decimals(error: f64) -> usize {
@@ -117,10 +124,16 @@ pub fn percent(p: f64) -> String {
     }
 }
 
-/// The same with a standard error that can be seen; then what is nearly sure is rounded.
-pub fn percent_with_error(p: f64, error: Option<f64>) -> String {
+/// The same with a standard error, with the digits that tables for a terminal have. Where the error is so large that both would
+/// mislead, the range that they make; where nothing is known of it, that.
+pub fn percent_with_error(p: f64, error: Option<f64>, is_error_unknown: bool) -> String {
     match error {
-        Some(error) if error >= 5e-3 => format!("{} ± {} %", fixed(100.0 * p, 0), fixed(100.0 * error, 0)),
+        _ if is_error_unknown => format!("{}, error unknown", percent(p)),
+        Some(error) if error >= 0.25 => {
+            let (lo, hi) = ((p - error).max(0.0), (p + error).min(1.0));
+            format!("{} to {} %", fixed(100.0 * lo, 0), fixed(100.0 * hi, 0))
+        }
+        Some(error) if error >= 5e-5 => format!("{} ± {} %", fixed(100.0 * p, 2), fixed(100.0 * error, 2)),
         _ => percent(p),
     }
 }
@@ -189,7 +202,14 @@ mod tests {
         assert_eq!(log_value_with_error(f64::NEG_INFINITY, Some(1.0)), "−∞");
         assert_eq!(fixed(-0.0001, 2), "0.00");
         assert_eq!((short(0.25), short(12345.0), short(-1.5e-9)), ("0.25".into(), "12,345".into(), "−1.500e−9".into()));
+        assert_eq!(log_value_with_error(-1157.8499, Some(0.0)), "−1157.8499");
+        assert_eq!(log_value_with_error(-1157.8499, Some(3e-13)), "−1157.8499 ± <1e−6");
         assert_eq!(percent(0.686), "68.6 %");
+        // As a terminal has it: 0.6685 +- 0.0050.
+        assert_eq!(percent_with_error(0.6685, Some(0.0050), false), "66.85 ± 0.50 %");
+        assert_eq!(percent_with_error(0.9996, Some(0.0001), false), "99.96 ± 0.01 %");
+        assert_eq!(percent_with_error(1.0, Some(0.58), false), "42 to 100 %");
+        assert_eq!(percent_with_error(0.7, None, true), "70.0 %, error unknown");
         assert_eq!([0.0, 1e-9, 0.99999, 1.0].map(percent), ["<0.1 %", "<0.1 %", ">99.9 %", ">99.9 %"]);
     }
 

@@ -40,10 +40,11 @@ pub fn ess_plot(trace: &EssTrace, of_whom: &str) -> Option<Figure> {
         ..Chart::default()
     };
     let title = format!("Effective particles over steps{of_whom}");
-    let mut caption =
-        "The first run: a step for each token that comes in, then those in which larger pseudo-counts are brought down. \
-         Where few particles hold nearly all the weight, the estimate rests on those few."
-            .to_owned();
+    let then = if trace.is_cooled { ", then those in which larger pseudo-counts are brought down" } else { "" };
+    let mut caption = format!(
+        "The first run: a step for each token that comes in{then}. Where few particles hold nearly all the weight, the estimate \
+         rests on those few."
+    );
     if trace.resampled_at.len() >= KEPT_RESAMPLINGS {
         caption += &format!(" Results keep the first {KEPT_RESAMPLINGS} resamplings, so later ones are not marked.");
     }

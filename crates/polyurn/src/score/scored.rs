@@ -114,6 +114,12 @@ impl Score {
         self.method == "exact"
     }
 
+    /// Whether it is an estimate of whose error nothing is known: one run that cannot tell it.
+    pub fn is_error_unknown(&self) -> bool {
+        let is_impossible = self.warnings.contains(&Warning::ImpossibleData);
+        self.bound() == "estimate" && self.std_error.is_none() && !is_impossible
+    }
+
     /// What the number is: `exact`, `estimate`, `bracket` for an estimate with bounds on either side, or `lower` for a lower
     /// bound.
     pub fn bound(&self) -> &'static str {

@@ -1,19 +1,18 @@
 //! Scores all candidates, the doubtful ones with more work.
 
-use super::field::{Candidate, Field};
-use super::logbook::{Job, Logbook};
+use super::field::Field;
+use super::gaps::{GROWTH as GAP_GROWTH, Gaps};
+use super::logbook::Logbook;
+use super::ranking::LEVEL_ODDS;
+use super::runner::{Pass, Runner};
+use super::scored::Scored;
 use crate::Seed;
 use crate::control::{Cancel, Control};
-use crate::engine::smc::Wish;
-use crate::engine::sweeps::Climb;
-use crate::error::{Error, Result, Stop};
-use crate::graph::{Binding, Model};
-use crate::parallel::map_watched;
-use crate::prior::PriorSettings;
-use crate::score::{Means, Method, Score, Scoring};
-use crate::simd::Isa;
+use crate::error::Result;
+use crate::score::{Method, Score, Scoring};
 use crate::warning::Warning;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// What is to be done for all candidates.
 #[derive(Debug, Clone)]
@@ -30,56 +29,20 @@ pub struct Contest {
     pub deadline: Option<Instant>,
     /// Stops from outside.
     pub cancel: Cancel,
-    /// Whether to put the bound of variational Bayes beside the evidence.
+    /// Whether to compute bounds by variational Bayes: they stand beside the evidence, and save work on models that they rule
+    /// out.
     pub wants_bounds: bool,
     /// Rounds of more work at most, where there is no deadline.
     pub most_rounds: u32,
 }
 
-/// What was found for one candidate.
-#[derive(Debug, Clone)]
-pub struct Scored {
-    /// The model with its nodes.
-    pub model: Model,
-    /// Whether each node is seen.
-    pub is_seen: Vec<bool>,
-    /// The evidence.
-    pub score: Score,
-    /// The bound of variational Bayes, on the scale of the evidence.
-    pub bound: Option<f64>,
-    /// Time for all that was done for it.
-    pub seconds: f64,
-    /// How often it was scored.
-    pub n_rounds: u32,
-    /// Whether it has a quick estimate alone: good enough to be out of the running, and often too low.
-    pub is_quick: bool,
-}
-
-/// Sweeps for a bound that stands beside the evidence.
-const BOUND: Climb = Climb { restarts: 8, max_iter: 100, tol: 1e-5, isa: Isa::SCALAR, threads: 1 };
-/// A model whose bound is so many nats below the best bound is left at that. Bounds are below the evidence by tens of nats at
-/// most where models are close, and by more for larger models. Climbs may end far below the best bound, so the next sizes on
-/// either side are scored too.
+/// A model whose bound is so many nats below the best bound is not scored at first. Bounds of different models cannot be
+/// compared, so that says in which order to score and no more: see [`Gaps`] for who is left out.
 pub(super) const FAR_BELOW: f64 = 100.0;
-/// With no more models than this that are not far below, quick scores are not worth their time.
+/// With no more models than this to begin with, quick scores are not worth their time.
 const FEW: usize = 2;
-/// The quick score: runs, planned seconds of each, moves of each token, pseudo-count of a cell to cool down from; an exact
-/// answer if it takes no longer.
-const QUICK_RUNS: u64 = 2;
-const QUICK_SECONDS: f64 = 0.08;
-const QUICK_REJUVENATION: u32 = 8;
-const QUICK_START: f64 = 0.25;
-const QUICK_PATIENCE: f64 = 0.5;
-/// The first careful score: planned seconds of each run.
-const CAREFUL_SECONDS: f64 = 0.2;
-/// Tokens from which pilots would take longer than the runs that they are for: the start is then fixed, and runs are longer.
-const MANY_TOKENS: u64 = 2000;
-const START_OF_MANY: f64 = 2.0;
-const SECONDS_OF_MANY: f64 = 0.4;
 /// Tokens, counted once for each model that cannot be told apart, from which nobody waits for a second careful round unasked.
 const TOO_MANY_TOKENS: u64 = 8000;
-/// Patience for an exact answer where it is worth more.
-const PATIENCE: f64 = 3.0;
 /// A candidate so many nats below the best is out of it, whatever its error says. Quick scores are too low where there are
 /// many tokens and components, but the bound that stands beside them counts as well.
 pub(super) const OUT_OF_REACH: f64 = 25.0;
@@ -89,28 +52,31 @@ const TOKENS_PER_NAT: f64 = 50.0;
 pub(super) const ERRORS: f64 = 3.0;
 /// An error below this does not matter to anybody.
 const SMALL_ERROR: f64 = 0.1;
-/// How far two ways to the same number may differ, relative to it.
-const ROUNDING: f64 = 1e-9;
 /// How many times as many runs each further round has.
 const GROWTH: u64 = 2;
 /// Runs of the first careful round.
 const CAREFUL_RUNS: u64 = 4;
-/// The round of the bounds.
-const BOUNDS: u32 = 0;
 /// Shares of the time that is left for bounds, for models that are far below, and for quick scores.
-const BOUND_SHARE: f64 = 0.2;
+pub(super) const BOUND_SHARE: f64 = 0.2;
 const FAR_SHARE: f64 = 0.1;
 const QUICK_SHARE: f64 = 0.35;
+/// Why a model has no more than a bound.
+const NO_TIME: &str = "there was no time for more than its bound";
 
 impl Contest {
+    /// Whether cheap passes come first and careful ones where the ranking is uncertain; else all are scored once, as asked.
+    pub fn is_staged(&self) -> bool {
+        self.scoring.method == Method::Auto && !self.scoring.wants_particles
+    }
+
     /// Scores every candidate; there is none where there was no time. What the logbook has is not done again.
     ///
     /// # Errors
     /// What is wrong with a model, and a stop from outside; the logbook is written down first.
     pub fn run(&self, field: &Field, logbook: &Logbook, control: &mut Control<'_>) -> Result<Vec<Option<Scored>>> {
-        let found = self.stages(field, logbook, control);
+        let found = self.passes(field, logbook, control);
         let is_cut = match &found {
-            Ok(found) => found.iter().any(|found| found.as_ref().is_none_or(|found| !is_whole(&found.score.warnings))),
+            Ok(found) => found.iter().any(|found| found.as_ref().is_none_or(Scored::is_cut)),
             Err(_) => true,
         };
         if is_cut {
@@ -119,142 +85,249 @@ impl Contest {
         found
     }
 
-    fn stages(&self, field: &Field, logbook: &Logbook, control: &mut Control<'_>) -> Result<Vec<Option<Scored>>> {
+    fn passes(&self, field: &Field, logbook: &Logbook, control: &mut Control<'_>) -> Result<Vec<Option<Scored>>> {
         let runner = Runner { contest: self, field, logbook };
         let everybody: Vec<usize> = (0..field.candidates().len()).collect();
-        let mut found: Vec<Option<Scored>> = vec![None; everybody.len()];
-        let is_staged = self.scoring.method == Method::Auto && !self.scoring.wants_particles;
-        let mut bounds: Vec<Option<Score>> = vec![None; everybody.len()];
-        let mut step = 0.0;
-        let n_steps = if is_staged { 3.0 } else { 2.0 };
+        let n_steps = if self.is_staged() { 3.0 } else { 2.0 };
         let mut tick = |stage: &str, step: f64, done: f64| {
             logbook.keep(control)?;
             control.tick(stage, (step + done) / n_steps)
         };
-        if is_staged || self.wants_bounds {
+        let mut bounds = vec![None; everybody.len()];
+        let mut step = 0.0;
+        if self.wants_bounds {
             bounds = runner.bounds(&everybody, &mut |done| tick("bounds", 0.0, done))?;
             step += 1.0;
         }
-        if !is_staged {
-            runner.round(&everybody, &self.scoring, 1, 1.0, &mut found, &mut |done| tick("scores", step, done))?;
-            self.put_beside(&mut found, &bounds);
-            take_bounds(&mut found, bounds);
-            return Ok(found);
+        let found = vec![None; everybody.len()];
+        let mut state = State { runner, bounds, found, tried: vec![false; everybody.len()], passes: 0 };
+        if self.is_staged() {
+            state.stages(&mut tick)?;
+            state.say_why_left();
+        } else {
+            state.pass(&everybody, &self.scoring, 1.0, &mut |done| tick("scores", step, done))?;
         }
-        let best_bound = bounds.iter().flatten().map(|bound| bound.log_marginal).fold(f64::NEG_INFINITY, f64::max);
-        let is_far = |ix: usize| bounds[ix].as_ref().is_some_and(|bound| bound.log_marginal < best_bound - FAR_BELOW);
-        let is_beside = |ix: usize| everybody.iter().any(|&other| !is_far(other) && field.are_neighbours(ix, other));
-        let (far, near): (Vec<usize>, Vec<usize>) = everybody.iter().partition(|&&ix| is_far(ix) && !is_beside(ix));
-        // What is cheap comes first: no later round can then use up its time.
-        let share = FAR_SHARE;
-        runner.round(&far, &self.exact_if_cheap(), 1, share, &mut found, &mut |done| {
-            tick("other scores", step, 0.2 * done)
-        })?;
-        for (found, bound) in found.iter_mut().zip(&bounds) {
-            if let (Some(found), Some(bound)) = (found, bound)
-                && found.score.bound() == "lower"
-            {
-                let below = best_bound - bound.log_marginal;
-                let why = format!("its bound is {below:.0} nats below the best one, too far to matter");
-                found.score = Score { why, ..bound.clone() };
-            }
-        }
-        let n_tokens = field.dataset().counts.iter().fold(0u64, u64::saturating_add);
-        let mut careful_round = 1;
-        let mut doubtful = near.clone();
-        if near.len() > FEW || self.most_rounds == 0 {
-            let share = QUICK_SHARE;
-            runner.round(&near, &self.quick(n_tokens >= MANY_TOKENS), 1, share, &mut found, &mut |done| {
-                tick("quick scores", step, 0.2 + 0.8 * done)
-            })?;
-            self.put_beside(&mut found, &bounds);
-            found.iter_mut().flatten().for_each(|found| found.is_quick = found.score.bound() == "estimate");
-            doubtful = within_reach(&found, Some(n_tokens));
-            careful_round = 2;
-        }
-        step += 1.0;
-        let mut runs = CAREFUL_RUNS;
-        for round in careful_round.. {
-            let n_rounds = round - careful_round;
-            let is_long = n_tokens.saturating_mul(doubtful.len() as u64) > TOO_MANY_TOKENS;
-            let is_enough = self.deadline.is_none() && n_rounds > 0 && is_long;
-            if doubtful.is_empty() || is_enough || self.is_over(n_rounds) {
-                break;
-            }
-            let careful = self.careful(runs, doubtful.len(), n_rounds == 0, n_tokens >= MANY_TOKENS);
-            // Each further round has half of what is left.
-            let left = 0.5f64.powi(n_rounds as i32);
-            let mut tick_round = |done: f64| tick("closer scores", step, 1.0 - left + 0.5 * left * done);
-            runner.round(&doubtful, &careful, round, 1.0, &mut found, &mut tick_round)?;
-            self.put_beside(&mut found, &bounds);
-            doubtful = within_reach(&found, None);
-            runs *= GROWTH;
-        }
-        self.put_beside(&mut found, &bounds);
-        for ((found, bound), candidate) in found.iter_mut().zip(&bounds).zip(field.candidates()) {
-            if let (None, Some(bound)) = (&found, bound) {
-                let binding = field.bind(candidate)?;
-                let score = Score { why: "there was no time for more than its bound".into(), ..bound.clone() };
-                let is_seen = binding.counts.seen_anywhere();
-                *found = Some(Scored {
-                    model: binding.model,
-                    is_seen,
-                    bound: Some(score.log_marginal),
-                    seconds: score.seconds,
-                    score,
-                    n_rounds: 0,
-                    is_quick: false,
-                });
-            }
-        }
-        take_bounds(&mut found, bounds);
-        Ok(found)
+        state.take_bounds();
+        Ok(state.found)
     }
 
     fn is_over(&self, n_rounds: u32) -> bool {
         match self.deadline {
-            _ if self.cancel.is_over() => true,
-            Some(deadline) => Instant::now() >= deadline,
-            None => n_rounds >= self.most_rounds,
+            None => self.cancel.is_over() || n_rounds >= self.most_rounds,
+            Some(_) => self.is_time_up(),
         }
     }
 
-    fn quick(&self, are_many: bool) -> Scoring {
-        let wish = Wish {
-            runs: Some(QUICK_RUNS),
-            seconds_per_run: Some(QUICK_SECONDS),
-            rejuvenation: Some(QUICK_REJUVENATION),
-            start_pseudo_count: Some(if are_many { START_OF_MANY } else { QUICK_START }),
-            ..self.scoring.wish.clone()
+    fn is_time_up(&self) -> bool {
+        self.cancel.is_over() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// A contest under way.
+struct State<'a> {
+    runner: Runner<'a>,
+    bounds: Vec<Option<Score>>,
+    found: Vec<Option<Scored>>,
+    /// Who was scored by more than a bound, or was to be.
+    tried: Vec<bool>,
+    /// Passes of scores so far: each has its own random numbers.
+    passes: u32,
+}
+
+/// Told of a stage's name, its step and the share of that which is done.
+type Tick<'t> = dyn FnMut(&str, f64, f64) -> Result<()> + 't;
+
+impl State<'_> {
+    /// From bounds to quick scores to careful ones.
+    fn stages(&mut self, tick: &mut Tick<'_>) -> Result<()> {
+        let contest = self.runner.contest;
+        let field = self.runner.field;
+        let n_tokens = field.dataset().counts.iter().fold(0u64, u64::saturating_add);
+        let (near, far) = self.first_and_rest();
+        // What is cheap comes first: no later pass can then use up its time.
+        let cheap = contest.exact_if_cheap();
+        let mut tick_far = |done: f64| tick("other scores", 1.0, 0.2 * done);
+        self.runner.pass(&far, &cheap, Pass::Cheap, FAR_SHARE, &mut self.found, &mut tick_far)?;
+        self.put_bounds_in_place();
+        let mut doubtful = near.clone();
+        if near.len() > FEW || contest.most_rounds == 0 {
+            self.quick(&near, &mut |done| tick("quick scores", 1.0, 0.2 + 0.7 * done))?;
+            while !self.admit(&mut |done| tick("quick scores", 1.0, 0.9 + 0.1 * done))?.is_empty() {}
+            doubtful = self.within_reach(Some(n_tokens));
+        } else {
+            near.iter().for_each(|&ix| self.tried[ix] = true);
+        }
+        let mut runs = CAREFUL_RUNS;
+        for n_rounds in 0.. {
+            let is_long = n_tokens.saturating_mul(doubtful.len() as u64) > TOO_MANY_TOKENS;
+            let is_enough = contest.deadline.is_none() && n_rounds > 0 && is_long;
+            if doubtful.is_empty() || is_enough || contest.is_over(n_rounds) {
+                break;
+            }
+            let careful = contest.careful(runs, doubtful.len(), n_rounds == 0, n_tokens);
+            // Each further round has half of what is left.
+            let left = 0.5f64.powi(n_rounds as i32);
+            let done_before = 1.0 - left;
+            let mut tick_round = |done: f64| tick("closer scores", 2.0, done_before + 0.4 * left * done);
+            self.pass(&doubtful, &careful, 1.0, &mut tick_round)?;
+            // Careful scores show gaps, and a best model, that quick ones did not.
+            let mut tick_late = |done: f64| tick("closer scores", 2.0, done_before + left * (0.4 + 0.1 * done));
+            loop {
+                let admitted = self.admit(&mut tick_late)?;
+                let late: Vec<usize> =
+                    self.within_reach(Some(n_tokens)).into_iter().filter(|ix| admitted.contains(ix)).collect();
+                if admitted.is_empty() {
+                    break;
+                }
+                if !late.is_empty() {
+                    let careful = contest.careful(CAREFUL_RUNS, late.len(), true, n_tokens);
+                    self.pass(&late, &careful, 1.0, &mut tick_late)?;
+                }
+            }
+            doubtful = self.within_reach(None);
+            runs *= GROWTH;
+        }
+        self.put_unscored_in_place()
+    }
+
+    /// Whom to score first, and the others: those whose bound is near the best one, their next sizes on either side, and the
+    /// best of each model given, since gaps of one structure say little about those of another.
+    fn first_and_rest(&self) -> (Vec<usize>, Vec<usize>) {
+        let field = self.runner.field;
+        let height = |ix: usize| self.bounds[ix].as_ref().map(|bound| bound.log_marginal);
+        let everybody = 0..self.found.len();
+        let best = everybody.clone().filter_map(height).fold(f64::NEG_INFINITY, f64::max);
+        let is_near = |ix: usize| height(ix).is_none_or(|height| height >= best - FAR_BELOW);
+        let mut firsts: BTreeMap<usize, (f64, usize)> = BTreeMap::new();
+        for ix in everybody.clone() {
+            let first = firsts.entry(field.candidates()[ix].entry).or_insert((f64::NEG_INFINITY, ix));
+            *first = height(ix).filter(|height| *height > first.0).map_or(*first, |height| (height, ix));
+        }
+        let is_first_of_its_kind = |ix: usize| firsts.values().any(|(_, first)| *first == ix);
+        everybody.clone().partition(|&ix| {
+            is_near(ix)
+                || is_first_of_its_kind(ix)
+                || everybody.clone().any(|other| is_near(other) && field.are_neighbours(ix, other))
+        })
+    }
+
+    /// Scores some and puts their bounds beside.
+    fn pass(
+        &mut self,
+        who: &[usize],
+        scoring: &Scoring,
+        share: f64,
+        tick: &mut dyn FnMut(f64) -> Result<()>,
+    ) -> Result<()> {
+        self.passes += 1;
+        self.runner.pass(who, scoring, Pass::Number(self.passes), share, &mut self.found, tick)?;
+        self.put_beside();
+        Ok(())
+    }
+
+    fn quick(&mut self, who: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<()> {
+        let n_tokens = self.runner.field.dataset().counts.iter().fold(0u64, u64::saturating_add);
+        let quick = self.runner.contest.quick(n_tokens);
+        self.pass(who, &quick, QUICK_SHARE, tick)?;
+        for &ix in who {
+            if let Some(found) = &mut self.found[ix] {
+                found.is_quick = found.score.bound() == "estimate";
+                self.tried[ix] = found.score.bound() != "lower";
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives quick scores to models that were left with a bound and that, by the gaps seen since, may be the best. Who they
+    /// are.
+    fn admit(&mut self, tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<Vec<usize>> {
+        if self.runner.contest.is_time_up() {
+            return Ok(Vec::new());
+        }
+        let mut who = self.admissible();
+        if !who.is_empty() {
+            self.quick(&who, tick)?;
+        }
+        // Nobody is admitted twice, though the time was up.
+        who.retain(|&ix| self.tried[ix]);
+        Ok(who)
+    }
+
+    /// Models with no more than a bound that may be the best: the bound is within the gaps that were seen, grown, of the best
+    /// evidence; or it is next in size to the best. While no gap was seen, the one with the highest bound.
+    fn admissible(&self) -> Vec<usize> {
+        let reach = Gaps::seen(self.found.iter().flatten()).reach();
+        let open = |ix: &usize| {
+            !self.tried[*ix] && self.bounds[*ix].is_some() && self.found[*ix].as_ref().is_none_or(Scored::is_bound_only)
         };
-        Scoring { wish, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+        let bound = |ix: usize| self.bounds[ix].as_ref().map_or(f64::NEG_INFINITY, |bound| bound.log_marginal);
+        let everybody: Vec<usize> = (0..self.found.len()).filter(open).collect();
+        let Some((best, height)) = self.best() else { return everybody };
+        if reach.is_infinite() {
+            return everybody
+                .into_iter()
+                .max_by(|&one, &other| bound(one).total_cmp(&bound(other)))
+                .into_iter()
+                .collect();
+        }
+        let is_beside = |ix: usize| self.runner.field.are_neighbours(ix, best);
+        everybody.into_iter().filter(|&ix| bound(ix) + reach >= height || is_beside(ix)).collect()
     }
 
-    fn careful(&self, runs: u64, n_contenders: usize, is_first: bool, are_many: bool) -> Scoring {
-        let seconds_per_run = match (are_many, is_first) {
-            (true, _) => Some(SECONDS_OF_MANY),
-            (false, true) => Some(CAREFUL_SECONDS),
-            (false, false) => None,
+    /// The model with the highest evidence, of those that have more than a bound.
+    fn best(&self) -> Option<(usize, f64)> {
+        let scored = self.found.iter().enumerate().filter_map(|(ix, found)| {
+            found.as_ref().filter(|found| !found.is_bound_only()).map(|found| (ix, found.score.log_marginal))
+        });
+        scored.max_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
+    /// Who has to be scored again: after the quick scores everyone within reach of the best, later those that the errors do not
+    /// tell from it, and the best itself. An estimate that lies below its own bound counts as much as the bound. After the quick
+    /// scores the number of tokens is given: the more there are, the further quick scores are too low.
+    fn within_reach(&self, after_quick: Option<u64>) -> Vec<usize> {
+        let found = &self.found;
+        let height = |found: &Scored| found.at_least();
+        // Those left with a bound are not in it.
+        let scored: Vec<(usize, &Scored)> = found
+            .iter()
+            .enumerate()
+            .filter_map(|(ix, found)| Some((ix, found.as_ref()?)))
+            .filter(|(ix, found)| self.tried[*ix] || !found.is_bound_only())
+            .collect();
+        let Some(&(best, top)) = scored.iter().max_by(|(_, a), (_, b)| height(a).total_cmp(&height(b))) else {
+            return Vec::new();
         };
-        let start_pseudo_count = are_many.then_some(START_OF_MANY);
-        let wish = Wish { runs: Some(runs), seconds_per_run, start_pseudo_count, ..self.scoring.wish.clone() };
-        Scoring { wish, patience: PATIENCE / n_contenders as f64, ..self.scoring.clone() }
-    }
-
-    /// An exact score where that is cheap; else a bound that nobody waits for, since there is a better one already.
-    fn exact_if_cheap(&self) -> Scoring {
-        let climb = Climb { restarts: 1, max_iter: 1, ..BOUND };
-        Scoring { takes_bound: true, climb, patience: QUICK_PATIENCE, ..self.scoring.clone() }
-    }
-
-    fn bound(&self) -> Scoring {
-        let climb = Climb { isa: self.scoring.isa, ..BOUND };
-        Scoring { method: Method::Vb, climb, maximise: Vec::new(), given: Vec::new(), ..self.scoring.clone() }
+        let gaps =
+            Some(Gaps::seen(found.iter().flatten()).reach()).filter(|reach| reach.is_finite()).unwrap_or(FAR_BELOW);
+        let is_near = |other: &Scored| {
+            let apart = height(top) - height(other);
+            let joint = top.error().hypot(other.error());
+            if let Some(n_tokens) = after_quick {
+                let reach = if other.is_below_bound() { gaps } else { (ERRORS * joint).min(FAR_BELOW) };
+                let too_low = (n_tokens as f64 / TOKENS_PER_NAT).min(FAR_BELOW);
+                apart <= reach.max(OUT_OF_REACH).max(too_low)
+            } else {
+                // Where the data do not tell, more work does not either.
+                let is_level = apart + ERRORS * joint <= LEVEL_ODDS.ln();
+                joint > SMALL_ERROR && !is_level && apart <= (ERRORS * joint).min(FAR_BELOW)
+            }
+        };
+        let mut all: Vec<usize> =
+            scored.iter().filter(|(ix, other)| *ix != best && is_near(other)).map(|(ix, _)| *ix).collect();
+        // Later the best only where its own error matters.
+        let largest = all.iter().filter_map(|&ix| found[ix].as_ref()).map(Scored::error).fold(0.0, f64::max);
+        if after_quick.is_some() || (!all.is_empty() && top.error() >= 0.5 * largest) {
+            all.push(best);
+        }
+        all.retain(|&ix| found[ix].as_ref().is_some_and(|found| !found.score.is_exact()));
+        all.sort_unstable();
+        all
     }
 
     /// Puts the bounds where they belong, and says where an estimate lies below its own.
-    fn put_beside(&self, found: &mut [Option<Scored>], bounds: &[Option<Score>]) {
-        for (found, bound) in found.iter_mut().zip(bounds) {
+    fn put_beside(&mut self) {
+        for (found, bound) in self.found.iter_mut().zip(&self.bounds) {
             let (Some(found), Some(bound)) = (found, bound.as_ref().map(|bound| bound.log_marginal)) else { continue };
             found.bound = Some(bound);
             let is_below = found.is_below_bound();
@@ -265,231 +338,64 @@ impl Contest {
             }
         }
     }
-}
 
-/// Replaces estimates that lie below their own lower bound by that: they say less.
-fn take_bounds(found: &mut [Option<Scored>], bounds: Vec<Option<Score>>) {
-    for (found, bound) in found.iter_mut().zip(bounds) {
-        let (Some(found), Some(bound)) = (found, bound) else { continue };
-        if found.is_below_bound() {
-            let Score { log_marginal, method, warnings, particles, .. } = found.score.clone();
-            let why = format!("its estimate by {method}, {log_marginal:.1}, is below this bound");
-            found.score = Score { why, warnings, particles, ..bound };
-            found.is_quick = false;
-        }
-    }
-}
-
-/// Who has to be scored again: after the quick scores everyone within reach of the best, later those that the errors do not
-/// tell from it, and the best itself. An estimate that lies below its own bound counts as much as the bound. After the quick
-/// scores the number of tokens is given: the more there are, the further quick scores are too low.
-fn within_reach(found: &[Option<Scored>], after_quick: Option<u64>) -> Vec<usize> {
-    let height = |found: &Scored| found.at_least();
-    let scored: Vec<(usize, &Scored)> =
-        found.iter().enumerate().filter_map(|(ix, found)| Some((ix, found.as_ref()?))).collect();
-    let Some(&(best, top)) = scored.iter().max_by(|(_, a), (_, b)| height(a).total_cmp(&height(b))) else {
-        return Vec::new();
-    };
-    let is_near = |other: &Scored| {
-        let apart = height(top) - height(other);
-        let joint = top.error().hypot(other.error());
-        if let Some(n_tokens) = after_quick {
-            let reach = if other.is_below_bound() { FAR_BELOW } else { (ERRORS * joint).min(FAR_BELOW) };
-            let too_low = (n_tokens as f64 / TOKENS_PER_NAT).min(FAR_BELOW);
-            apart <= reach.max(OUT_OF_REACH).max(too_low)
-        } else {
-            joint > SMALL_ERROR && apart <= (ERRORS * joint).min(FAR_BELOW)
-        }
-    };
-    let mut all: Vec<usize> =
-        scored.iter().filter(|(ix, other)| *ix != best && is_near(other)).map(|(ix, _)| *ix).collect();
-    // Later the best only where its own error matters.
-    let largest = all.iter().filter_map(|&ix| found[ix].as_ref()).map(Scored::error).fold(0.0, f64::max);
-    if after_quick.is_some() || (!all.is_empty() && top.error() >= 0.5 * largest) {
-        all.push(best);
-    }
-    all.retain(|&ix| found[ix].as_ref().is_some_and(|found| !found.score.is_exact()));
-    all.sort_unstable();
-    all
-}
-
-/// Whether no time limit cut it short.
-fn is_whole(warnings: &[Warning]) -> bool {
-    !warnings.iter().any(|warning| matches!(warning, Warning::TimeUp { .. } | Warning::FewMoves { .. }))
-}
-
-impl Scored {
-    /// Whether it is an estimate that lies below its own lower bound: too low, whatever its error says.
-    pub fn is_below_bound(&self) -> bool {
-        // A closed form is its own bound but for rounding, and that of a bound.
-        let is_less = |bound: f64| self.score.log_marginal < bound - ROUNDING * (1.0 + bound.abs());
-        self.score.bound() == "estimate" && self.score.std_error != Some(0.0) && self.bound.is_some_and(is_less)
-    }
-
-    /// Whether no more than a lower bound is known of the evidence.
-    pub fn is_bound_only(&self) -> bool {
-        self.score.bound() == "lower" || self.is_below_bound()
-    }
-
-    /// Whether its runs agree so little that its error is a rough one.
-    pub fn is_rough(&self) -> bool {
-        let is_rough =
-            |warning: &Warning| matches!(warning, Warning::RunsDisagree { .. } | Warning::DominantRun { .. });
-        self.score.warnings.iter().any(is_rough)
-    }
-
-    /// What the evidence is, or is at least.
-    pub fn at_least(&self) -> f64 {
-        let is_below = self.is_below_bound();
-        self.bound.filter(|_| is_below).unwrap_or(self.score.log_marginal)
-    }
-
-    /// Its standard error, as far as it has one: zero for exact numbers, infinite where nothing is known.
-    pub fn error(&self) -> f64 {
-        match self.score.bound() {
-            "exact" => 0.0,
-            _ if self.is_bound_only() => f64::INFINITY,
-            _ => self.score.std_error.unwrap_or(f64::INFINITY),
-        }
-    }
-}
-
-struct Runner<'a> {
-    contest: &'a Contest,
-    field: &'a Field,
-    logbook: &'a Logbook,
-}
-
-impl Runner<'_> {
-    /// Scores some candidates. What is found replaces what was found before; where there is no time, that stays.
-    fn round(
-        &self,
-        who: &[usize],
-        scoring: &Scoring,
-        round: u32,
-        share: f64,
-        found: &mut [Option<Scored>],
-        tick: &mut dyn FnMut(f64) -> Result<()>,
-    ) -> Result<()> {
-        // Few candidates share the threads within their runs, many are shared out over them, and so are those that leave
-        // no thread idle at the end.
-        let n_threads = self.contest.threads;
-        let is_shared_out = who.len() >= 4 * n_threads || who.len().is_multiple_of(n_threads);
-        let at_once = if is_shared_out { n_threads } else { 1 };
-        let threads = self.contest.threads / at_once;
-        let time = self.time(share, who.len().div_ceil(at_once));
-        let seed = Seed(self.contest.seed.0.wrapping_add(u64::from(round - 1).wrapping_mul(0x9E37_79B9)));
-        let means = Means { threads, time, seed };
-        let scored = self.for_all(who, at_once, round, tick, |candidate, job, control| {
-            let binding = self.field.bind(candidate)?;
-            let score = self.found_or_scored(job, scoring, &binding, means, control)?;
-            let is_seen = binding.counts.seen_anywhere();
-            Ok(Scored {
-                seconds: score.seconds,
-                model: binding.model,
-                is_seen,
-                score,
-                bound: None,
-                n_rounds: round,
-                is_quick: false,
-            })
-        })?;
-        for (&ix, new) in who.iter().zip(scored) {
-            let Some(mut new) = new else { continue };
-            if let Some(before) = &mut found[ix] {
-                // One that the time limit cut short is no better than one that it left alone.
-                if is_whole(&before.score.warnings) && !is_whole(&new.score.warnings) {
-                    before.seconds += new.seconds;
-                    continue;
-                }
-                new.seconds += before.seconds;
+    /// In place of the hasty bounds of those that have no cheap exact score, the better ones that there are already.
+    fn put_bounds_in_place(&mut self) {
+        for (found, bound) in self.found.iter_mut().zip(&self.bounds) {
+            if let (Some(found), Some(bound)) = (found, bound)
+                && found.score.bound() == "lower"
+            {
+                found.score = bound.clone();
             }
-            found[ix] = Some(new);
         }
+        self.put_beside();
+    }
+
+    /// The bounds of those for which there was no time at all.
+    fn put_unscored_in_place(&mut self) -> Result<()> {
+        for (ix, bound) in self.bounds.iter().enumerate() {
+            if let (None, Some(bound)) = (&self.found[ix], bound) {
+                self.found[ix] = Some(self.runner.with_bound(ix, Score { why: NO_TIME.into(), ..bound.clone() })?);
+            }
+        }
+        self.put_beside();
         Ok(())
     }
 
-    /// The bounds of some candidates.
-    fn bounds(&self, who: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<Vec<Option<Score>>> {
-        let at_once = self.contest.threads;
-        let time = self.time(BOUND_SHARE, who.len().div_ceil(at_once));
-        let (scoring, means) = (self.contest.bound(), Means { threads: 1, time, seed: self.contest.seed });
-        self.for_all(who, at_once, BOUNDS, tick, |candidate, job, control| {
-            let binding = self.field.bind(candidate)?;
-            let end = time.map(|time| Instant::now() + time);
-            control.until(end, |control| self.found_or_scored(job, &scoring, &binding, means, control))
-        })
-    }
-
-    /// What the logbook has, or a new score, which it gets if no time limit cut it short.
-    fn found_or_scored(
-        &self,
-        job: Job,
-        scoring: &Scoring,
-        binding: &Binding,
-        means: Means,
-        control: &mut Control<'_>,
-    ) -> Result<Score> {
-        if let Some(score) = self.logbook.find(job) {
-            return Ok(score);
-        }
-        let score = scoring.score(binding, &self.prior(job.candidate as usize), means, control)?;
-        if is_whole(&score.warnings) {
-            self.logbook.enter(job, &score);
-        }
-        Ok(score)
-    }
-
-    /// The prior of a candidate in this contest.
-    fn prior(&self, ix: usize) -> PriorSettings {
-        let settings = self.field.settings(&self.field.candidates()[ix]);
-        let own = self.contest.a.as_ref().map(|all| all[ix]);
-        PriorSettings { a: own.or(settings.a), ..settings.clone() }
-    }
-
-    /// Time for one candidate, if so many take turns in a share of what is left.
-    fn time(&self, share: f64, n_turns: usize) -> Option<Duration> {
-        let left = self.contest.deadline?.saturating_duration_since(Instant::now());
-        Some(left.mul_f64(share / n_turns.max(1) as f64))
-    }
-
-    /// Does something for some candidates on several threads; `None` where the time was up.
-    fn for_all<R: Send>(
-        &self,
-        who: &[usize],
-        at_once: usize,
-        round: u32,
-        tick: &mut dyn FnMut(f64) -> Result<()>,
-        f: impl Fn(&Candidate, Job, &mut Control<'_>) -> Result<R> + Sync,
-    ) -> Result<Vec<Option<R>>> {
-        let mut stop = Ok(());
-        let do_one = |&ix: &usize| {
-            let a = self.contest.a.as_ref().map(|all| all[ix].to_bits());
-            let job = Job { a, most_rounds: self.contest.most_rounds, round, candidate: ix as u32 };
-            let mut control = Control::new(self.logbook.clerk(job))
-                .with_cancel(self.contest.cancel.clone())
-                .with_deadline(self.contest.deadline);
-            // Too late to begin: nothing is made ready in vain.
-            control.tick("score", 0.0)?;
-            f(&self.field.candidates()[ix], job, &mut control)
-        };
-        let found = map_watched(who, at_once, do_one, |done| {
-            if stop.is_ok() {
-                stop = tick(done as f64 / who.len() as f64);
+    /// Says why models are left with a bound: there was no time for more, or they are out of reach.
+    fn say_why_left(&mut self) {
+        let open = self.admissible();
+        let gaps = Gaps::seen(self.found.iter().flatten());
+        let best = self.best();
+        for (ix, found) in self.found.iter_mut().enumerate() {
+            let Some(found) = found.as_mut().filter(|found| found.score.bound() == "lower") else { continue };
+            match (best, gaps.largest) {
+                (Some((_, height)), Some(gap)) if !open.contains(&ix) && found.n_rounds > 0 => {
+                    let below = height - found.score.log_marginal;
+                    found.score.why = format!(
+                        "its bound is {below:.0} nats below the best evidence, which is out of reach: of models with both, none has \
+                         its bound further below its evidence than {gap:.0} nats, and {GAP_GROWTH} times that and {OUT_OF_REACH} nats \
+                         more are allowed for"
+                    );
+                }
+                _ => {
+                    found.score.why = NO_TIME.into();
+                    found.n_rounds = 0;
+                }
             }
-        });
-        match stop {
-            // The jobs stop by themselves, and have kept what they have.
-            Ok(()) | Err(Error::Stopped(Stop::Deadline)) => {}
-            Err(error) => return Err(error),
         }
-        found
-            .into_iter()
-            .map(|found| match found {
-                Ok(found) => Ok(Some(found)),
-                Err(Error::Stopped(Stop::Deadline)) => Ok(None),
-                Err(error) => Err(error),
-            })
-            .collect()
+    }
+
+    /// Replaces estimates that lie below their own lower bound by that: they say less.
+    fn take_bounds(&mut self) {
+        for (found, bound) in self.found.iter_mut().zip(&self.bounds) {
+            let (Some(found), Some(bound)) = (found, bound) else { continue };
+            if found.is_below_bound() {
+                let Score { log_marginal, method, warnings, particles, .. } = found.score.clone();
+                let why = format!("its estimate by {method}, {log_marginal:.1}, is below this bound");
+                found.score = Score { why, warnings, particles, ..bound.clone() };
+                found.is_quick = false;
+            }
+        }
     }
 }

@@ -1,6 +1,8 @@
-//! From evidences to probabilities of models, with their errors, and to a sentence.
+//! From evidences to probabilities of models, with their errors.
 
-use super::contest::{ERRORS, FAR_BELOW, OUT_OF_REACH, Scored};
+use super::gaps::Gaps;
+use super::scored::Scored;
+use super::verdict::Verdict;
 use crate::error::{Error, Result};
 use crate::math::{draw, log_sum_exp};
 use crate::{Purpose, Seed};
@@ -14,35 +16,28 @@ pub struct Ranked {
     pub is_bound: bool,
     /// Probability before the data.
     pub prior: f64,
-    /// Probability given the data, and its standard error; infinite where nothing is known of it.
-    pub posterior: (f64, f64),
+    /// How far what it is ranked by, its evidence or its bound, lies above that of the best model: seldom above zero, and then
+    /// by the weights.
+    pub apart: f64,
+    /// Probability given the data, among the models whose evidence is known, and its standard error, infinite where nothing is
+    /// known of that. None where no more than a bound is known, of this model or of the best.
+    pub posterior: Option<(f64, f64)>,
     /// ln of the Bayes factor against the best model, and its standard error, likewise.
-    pub log_bayes_factor: (f64, f64),
+    pub log_bayes_factor: Option<(f64, f64)>,
 }
 
 /// All models, best first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    /// The models that were scored, by posterior probability.
+    /// The models that were scored, by posterior probability; those that have a bound alone in the place that it gives them.
     pub ranked: Vec<Ranked>,
     /// What can be said.
     pub verdict: Verdict,
 }
 
-/// What can be said about the best model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
-    /// Whether its lead exceeds the errors.
-    pub is_settled: bool,
-    /// Places, with its own, of those that the data or the errors do not tell from it.
-    pub level: Vec<usize>,
-    /// Models that have no answer.
-    pub n_missing: usize,
-}
-
 /// Odds below which models are called level: data that favour one of two so little do not tell them apart. Errors included, or
 /// the word would go by the seed where odds are near this.
-const LEVEL_ODDS: f64 = 3.0;
+pub(super) const LEVEL_ODDS: f64 = 3.0;
 /// Errors of log evidences up to which probabilities follow them in proportion.
 const LINEAR: f64 = 0.3;
 /// Draws of what larger errors come to.
@@ -57,64 +52,46 @@ impl Ranking {
     /// # Errors
     /// When no candidate was scored, or none is possible.
     pub fn new(found: &[Option<Scored>], weights: &[f64]) -> Result<Self> {
-        let scored: Vec<usize> = (0..found.len()).filter(|&ix| found[ix].is_some() && weights[ix] > 0.0).collect();
         let of = |ix: usize| found[ix].as_ref().expect("scored");
-        let total_weight: f64 = scored.iter().map(|&ix| weights[ix]).sum();
-        let logs: Vec<f64> = scored.iter().map(|&ix| of(ix).at_least() + (weights[ix] / total_weight).ln()).collect();
-        if logs.iter().all(|&ln| ln == f64::NEG_INFINITY) {
+        let mut order: Vec<usize> = (0..found.len()).filter(|&ix| found[ix].is_some() && weights[ix] > 0.0).collect();
+        let total_weight: f64 = order.iter().map(|&ix| weights[ix]).sum();
+        let log = |ix: usize| of(ix).at_least() + (weights[ix] / total_weight).ln();
+        if order.iter().all(|&ix| log(ix) == f64::NEG_INFINITY) {
             return Err(Error::Setting("no model that was scored can have made these data".into()));
         }
-        let errors: Vec<f64> = scored.iter().map(|&ix| of(ix).error()).collect();
+        // The first of equals stays the first.
+        order.sort_by(|&one, &other| log(other).total_cmp(&log(one)).then(one.cmp(&other)));
+        let best = of(order[0]);
+        // A bound gives no probability; where one comes first, it leaves those of all others open.
+        let has_evidence = |ix: usize| !best.is_bound_only() && !of(ix).is_bound_only();
+        let known: Vec<usize> = order.iter().copied().filter(|&ix| has_evidence(ix)).collect();
+        let logs: Vec<f64> = known.iter().map(|&ix| log(ix)).collect();
+        let errors: Vec<f64> = known.iter().map(|&ix| of(ix).error()).collect();
         let total = log_sum_exp(&logs);
         let probabilities: Vec<f64> = logs.iter().map(|ln| (ln - total).exp()).collect();
         let probability_errors = probability_errors(&logs, &probabilities, &errors);
-        let best = (0..logs.len()).max_by(|&x, &y| logs[x].total_cmp(&logs[y])).expect("at least one");
-        let best_evidence = of(scored[best]).at_least();
-        let mut ranked: Vec<(f64, Ranked)> = scored
+        let ranked: Vec<Ranked> = order
             .iter()
-            .enumerate()
-            .map(|(place, &candidate)| {
-                let apart = of(candidate).at_least() - best_evidence;
-                let joint = if place == best { 0.0 } else { errors[place].hypot(errors[best]) };
-                let ranked = Ranked {
+            .map(|&candidate| {
+                let place = known.iter().position(|&ix| ix == candidate);
+                let apart = of(candidate).at_least() - best.at_least();
+                let joint = if candidate == order[0] { 0.0 } else { of(candidate).error().hypot(best.error()) };
+                Ranked {
                     candidate,
                     is_bound: of(candidate).is_bound_only(),
                     prior: weights[candidate] / total_weight,
-                    posterior: (probabilities[place], probability_errors[place]),
-                    log_bayes_factor: (apart, joint),
-                };
-                (logs[place], ranked)
+                    apart,
+                    posterior: place.map(|place| (probabilities[place], probability_errors[place])),
+                    log_bayes_factor: place.map(|_| (apart, joint)),
+                }
             })
             .collect();
-        ranked.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(x.candidate.cmp(&y.candidate)));
-        let ranked: Vec<Ranked> = ranked.into_iter().map(|(_, ranked)| ranked).collect();
-        let mut verdict = Verdict::of(&ranked);
+        let is_best_unknown = best.score.is_error_unknown();
         // A model without an answer may be the best.
-        verdict.n_missing = (0..found.len()).filter(|&ix| found[ix].is_none() && weights[ix] > 0.0).count();
-        verdict.is_settled &= verdict.n_missing == 0;
+        let n_missing = (0..found.len()).filter(|&ix| found[ix].is_none() && weights[ix] > 0.0).count();
+        let reach = Gaps::seen(order.iter().map(|&ix| of(ix))).reach();
+        let verdict = Verdict::of(&ranked, is_best_unknown, n_missing, reach);
         Ok(Ranking { ranked, verdict })
-    }
-}
-
-impl Verdict {
-    fn of(ranked: &[Ranked]) -> Self {
-        let best = &ranked[0];
-        let log_odds = |other: &Ranked| other.log_bayes_factor.0 + (other.prior / best.prior).ln();
-        let is_within_errors = |other: &Ranked| {
-            let (odds, error) = (log_odds(other), other.log_bayes_factor.1);
-            let reach = match (error.is_finite(), best.is_bound || other.is_bound) {
-                (true, _) => (ERRORS * error).min(FAR_BELOW),
-                // Bounds are tens of nats below the evidence.
-                (false, true) => FAR_BELOW,
-                (false, false) => OUT_OF_REACH,
-            };
-            error > 0.0 && odds >= -reach
-        };
-        let is_level = |other: &Ranked| log_odds(other) - ERRORS * other.log_bayes_factor.1 >= -LEVEL_ODDS.ln();
-        let is_settled = !ranked[1..].iter().any(is_within_errors);
-        let level =
-            (0..ranked.len()).filter(|&ix| ix == 0 || is_level(&ranked[ix]) || is_within_errors(&ranked[ix])).collect();
-        Verdict { is_settled, level, n_missing: 0 }
     }
 }
 
@@ -196,32 +173,5 @@ mod tests {
         assert!((linear[1] - drawn[1]).abs() < 0.1 * linear[1], "{linear:?} {drawn:?}");
         let unknown = found([0.0, -1.0], [0.5, f64::INFINITY]);
         assert!(unknown.iter().all(|error| error.is_infinite()));
-    }
-
-    fn ranked(apart: f64, error: f64, posterior: f64) -> Ranked {
-        let (posterior, log_bayes_factor) = ((posterior, 0.0), (apart, error));
-        Ranked { candidate: 0, is_bound: false, prior: 0.5, posterior, log_bayes_factor }
-    }
-
-    #[test]
-    fn a_lead_within_the_errors_is_not_settled_and_small_odds_are_level() {
-        let verdict = |others: &[Ranked]| Verdict::of(&[&[ranked(0.0, 0.0, 0.6)], others].concat());
-        let clear = verdict(&[ranked(-5.0, 0.5, 0.01)]);
-        assert_eq!((clear.is_settled, clear.level), (true, vec![0]));
-        let uncertain = verdict(&[ranked(-5.0, 2.0, 0.01), ranked(-50.0, 2.0, 0.0)]);
-        assert_eq!((uncertain.is_settled, uncertain.level), (false, vec![0, 1]));
-        let wide = verdict(&[ranked(-90.0, 124.0, 1e-50), ranked(-116.0, 124.0, 1e-50)]);
-        assert_eq!((wide.is_settled, wide.level), (false, vec![0, 1]));
-        // Without an error nothing near is settled, and with no more than a bound nothing that is not far below.
-        let unknown = verdict(&[ranked(-20.0, f64::INFINITY, 1e-9), ranked(-30.0, f64::INFINITY, 1e-13)]);
-        assert_eq!((unknown.is_settled, unknown.level), (false, vec![0, 1]));
-        let bound = |apart: f64| Ranked { is_bound: true, ..ranked(apart, f64::INFINITY, 0.0) };
-        let bounds = verdict(&[bound(-60.0), bound(-120.0)]);
-        assert_eq!((bounds.is_settled, bounds.level), (false, vec![0, 1]));
-        let level = verdict(&[ranked(-0.5, 0.0, 0.3), ranked(-9.0, 0.0, 1e-4)]);
-        assert_eq!((level.is_settled, level.level), (true, vec![0, 1]));
-        // ln 3 is 1.0986: odds that may be three to one within their errors are not called level.
-        let near_three = verdict(&[ranked(-1.08, 0.02, 0.2), ranked(-1.02, 0.02, 0.2)]);
-        assert_eq!((near_three.is_settled, near_three.level), (true, vec![0, 2]));
     }
 }

@@ -23,6 +23,7 @@ mod prior_sizes;
 mod report;
 mod resume_inside;
 mod reversal;
+mod select_ranking;
 mod select_resume;
 mod smc_calibration;
 mod smc_engine;

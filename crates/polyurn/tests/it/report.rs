@@ -298,7 +298,7 @@ fn a_line_is_broken_where_only_a_bound_is_known() {
     let corners: Vec<usize> = lines.map(|path| path.split('"').next().unwrap().split('L').count()).collect();
     assert_eq!(corners, [5, 2], "{svg}");
     let page = report.html();
-    assert!(page.contains("<td>≥ −2.00</td>") && page.contains("<td>−4.00</td>"), "{page}");
+    assert!(page.contains("<td>≥ −55.00</td>") && page.contains("<td>−4.00</td>"), "{page}");
 }
 
 /// What is doubtful about the runner-up is doubtful about the lead.
@@ -313,4 +313,71 @@ fn cautions_about_the_best_and_the_next_are_shown_with_their_names() {
     let page = Report::from_json(&value).unwrap().html();
     assert!(page.contains("Runs of 2 scatter (k = 2).") && page.contains("Runs of 3 scatter (k = 3)."), "{page}");
     assert!(!page.contains("Runs of 4 scatter"), "{page}");
+}
+
+/// The text of a page without its script and style.
+fn page(value: &Value) -> String {
+    let html = Report::from_json(value).unwrap().html();
+    html.split("</style>").nth(1).unwrap().split("<script>").next().unwrap().to_owned()
+}
+
+fn bound(model: &str, elbo: f64) -> Value {
+    json!({ "model": model, "log_marginal": elbo, "elbo": elbo, "bound": "lower", "is_lower_bound": true,
+        "posterior_probability": null, "posterior_probability_error": null, "log_bayes_factor": null, "sizes": {} })
+}
+
+#[test]
+fn bounds_alone_are_called_bounds_in_captions_and_in_the_table() {
+    let models = [bound("a -> b", -10.0), bound("a; b", -12.5)];
+    let page = page(&json!({ "command": "compare", "models": models, "settled": false }));
+    assert!(page.contains("<h2>Lower bounds</h2>") && page.contains("which is not evidence"), "{page}");
+    assert!(!page.contains("the number is exact") && !page.contains("Evidence of each model"));
+    assert!(page.contains("<th scope=\"col\">below the best</th>") && page.contains("<td>2.50</td>"), "{page}");
+    assert!(
+        !page.contains("<th scope=\"col\">probability</th>") && !page.contains("<th scope=\"col\">ln evidence</th>")
+    );
+}
+
+#[test]
+fn a_bound_among_evidences_is_marked_as_one() {
+    let sized = |mut model: Value, (x, y): (u32, u32)| {
+        model["sizes"] = json!({ "x": x, "y": y });
+        model
+    };
+    let evidence = |ln: f64| {
+        json!({ "model": "m", "log_marginal": ln, "elbo": ln - 3.0, "std_error": 0.2, "bound": "estimate",
+            "posterior_probability": 0.5, "posterior_probability_error": 0.0125, "log_bayes_factor": ln + 10.0 })
+    };
+    let models = [
+        sized(evidence(-10.0), (1, 1)),
+        sized(evidence(-11.0), (1, 2)),
+        sized(evidence(-12.0), (2, 1)),
+        sized(bound("m", -40.0), (2, 2)),
+    ];
+    let result = json!({
+        "command": "select", "models": models, "interrupted": true, "left_with_bound": ["Left with a lower bound: x = 2."],
+    });
+    let report = Report::from_json(&result).unwrap();
+    let map = &report.plots().into_iter().find(|(name, _)| name == "evidence-by-size").unwrap().1;
+    assert!(map.contains(">≥ −30.0<"), "{map}");
+    let page = page(&result);
+    assert!(page.contains("with ≥, of the lower bound (ELBO) alone, which is not evidence"), "{page}");
+    assert!(page.contains("Hollow diamonds are the lower bound (ELBO), which is not evidence"), "{page}");
+    assert!(page.contains("<td>≥ −40.00</td>") && page.matches("<td>–</td>").count() == 2, "{page}");
+    assert!(page.contains("The run was interrupted") && page.contains("Left with a lower bound: x = 2."));
+    // The same digits in the table, in the plot and where a pointer rests.
+    assert!(page.matches("50.00 ± 1.25 %").count() >= 3 * 3, "{page}");
+}
+
+#[test]
+fn spreads_of_a_bound_and_steps_of_cooling_are_explained_where_they_are() {
+    let mut value = fit();
+    let small = "Those of variational Bayes are often too small";
+    assert!(!page(&value).contains(small));
+    assert!(page(&value).contains("larger pseudo-counts are brought down"));
+    value["heat"] = json!(1.0);
+    value["cooling"] = json!(0);
+    assert!(!page(&value).contains("larger pseudo-counts are brought down"));
+    value["method"] = json!("vb");
+    assert!(page(&value).contains(small));
 }

@@ -161,7 +161,8 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
                 Some(at) => Ok(Some(at)),
                 None if *name == "count" && self.has_counts => Ok(None),
                 None => {
-                    let known: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
+                    let counts = self.has_counts.then_some("count");
+                    let known: Vec<&str> = names.iter().flatten().map(String::as_str).chain(counts).collect();
                     let message = format!("there is no column `{name}` to keep; the columns are {}", known.join(", "));
                     Err(Error::data(&self.source, message))
                 }

@@ -88,7 +88,7 @@ impl<'t, 'a> Watched<'t, 'a> {
     /// The names under which a state is most like another one; `None` if it is as it is.
     fn renaming(&self, states: &[u32], reference: &[u32]) -> Option<Renaming> {
         let classes = &self.sheet.labels;
-        let mut overlaps: Vec<Vec<u32>> =
+        let mut overlaps: Vec<Vec<u64>> =
             classes.iter().map(|class| vec![0; (class.size * class.size) as usize]).collect();
         for token in 0..self.tokens.len() {
             let (_, kernel, _) = self.tokens.kernel(token);

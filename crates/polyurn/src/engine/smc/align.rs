@@ -8,6 +8,7 @@
 use super::prepared::LISTED;
 use super::run::Run;
 use super::word::Word;
+use crate::engine::allocation::{ParticleAllocation, RecordAllocation};
 use crate::engine::naming::{Renaming, best_names, class_of, is_identity, moved_lines, moved_states};
 use crate::engine::symmetry::LabelClass;
 use crate::graph::NodeIndex;
@@ -33,8 +34,7 @@ impl<W: Word> Run<'_, W> {
     /// How to rename one particle's values; `None` if they are best as they are.
     fn renaming(&self, classes: &[LabelClass], particle: usize, reference: usize) -> Option<Renaming> {
         let course = self.course();
-        let mut overlaps: Vec<Vec<u32>> =
-            classes.iter().map(|class| vec![0; (class.size * class.size) as usize]).collect();
+        let mut overlaps = no_overlaps(classes);
         for position in 0..course.order.len() {
             let kernel = course.kernel_at(position);
             let first = course.first_state[position] as usize;
@@ -101,6 +101,50 @@ impl<W: Word> Run<'_, W> {
     }
 }
 
+/// Renames the hidden values of allocations of one run, which share their names, after those of another run's: as many tokens as
+/// possible have the same value. `unseen` gives the unseen nodes of a block's records.
+pub fn align_runs<'p>(
+    classes: &[LabelClass],
+    unseen: &dyn Fn(u32) -> &'p [NodeIndex],
+    own: &ParticleAllocation,
+    reference: &ParticleAllocation,
+    allocations: &mut [&mut ParticleAllocation],
+) {
+    let of_reference: HashMap<(u32, u32), &RecordAllocation> =
+        reference.hidden.iter().map(|record| ((record.block, record.record), record)).collect();
+    let mut overlaps = no_overlaps(classes);
+    for record in &own.hidden {
+        let Some(other) = of_reference.get(&(record.block, record.record)) else { continue };
+        let n_tokens: u64 = record.groups.iter().map(|(_, n)| n).sum();
+        for (place, &node) in unseen(record.block).iter().enumerate() {
+            let Some(class) = class_of(classes, node) else { continue };
+            // Tokens of a record are all alike, so the chance that one has both values counts.
+            for (values, n) in &record.groups {
+                for (others, n_other) in &other.groups {
+                    let cell = values[place] * classes[class].size + others[place];
+                    overlaps[class][cell as usize] += SHARES * n * n_other / n_tokens.max(1);
+                }
+            }
+        }
+    }
+    let names: Renaming = classes.iter().zip(&overlaps).map(|(class, overlap)| best_names(class, overlap)).collect();
+    for record in allocations.iter_mut().flat_map(|allocation| &mut allocation.hidden) {
+        for (place, &node) in unseen(record.block).iter().enumerate() {
+            if let Some(class) = class_of(classes, node) {
+                record.groups.iter_mut().for_each(|(values, _)| values[place] = names[class][values[place] as usize]);
+            }
+        }
+        record.groups.sort();
+    }
+}
+
+/// Parts of a token in which overlaps of records are counted.
+const SHARES: u64 = 1000;
+
+fn no_overlaps(classes: &[LabelClass]) -> Vec<Vec<u64>> {
+    classes.iter().map(|class| vec![0; (class.size * class.size) as usize]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +160,36 @@ mod tests {
     use crate::simd::Isa;
     use crate::urn::Urn;
     use crate::{Purpose, Seed};
+
+    fn class(size: u32, sets: &[&[u32]]) -> LabelClass {
+        LabelClass { nodes: vec![NodeIndex(0)], size, sets: sets.iter().map(|set| set.to_vec()).collect() }
+    }
+
+    #[test]
+    fn allocations_of_another_run_take_the_names_of_the_reference() {
+        let classes = [class(3, &[&[0, 1, 2]])];
+        let allocation = |values: [u32; 4]| ParticleAllocation {
+            run: 0,
+            log_joint: 0.0,
+            ln_pi: 0.0,
+            hidden: (0u32..)
+                .zip(values)
+                .map(|(record, value)| RecordAllocation { block: 0, record, groups: vec![(vec![value], 2)] })
+                .collect(),
+        };
+        let (own, reference) = (allocation([2, 2, 0, 1]), allocation([0, 0, 1, 1]));
+        let (mut best, mut draw) = (own.clone(), allocation([2, 1, 1, 0]));
+        let nodes = [NodeIndex(0)];
+        align_runs(&classes, &|_| &nodes, &own, &reference, &mut [&mut best, &mut draw]);
+        // 2 is called 0 there; of 0 and 1, which both meet 1, one takes that name and the other what is left.
+        assert_eq!(best.hidden[0].groups, [(vec![0], 2)]);
+        assert_eq!(best.hidden[1].groups, [(vec![0], 2)]);
+        assert_ne!(best.hidden[2].groups, best.hidden[3].groups);
+        // A draw of the same run is renamed in the same way.
+        assert_eq!(draw.hidden[0].groups, best.hidden[0].groups);
+        assert_eq!(draw.hidden[1].groups, best.hidden[3].groups);
+        assert_eq!(draw.hidden[3].groups, best.hidden[2].groups);
+    }
 
     /// Particles of a model with tokens drawn from its urn: two calls of `posterior` look at them before and after they
     /// are renamed.

@@ -5,6 +5,7 @@
 //! come from one run, whose particles are all labelled after its best one; averaged over runs they would be averages over
 //! labellings.
 
+use super::align::align_runs;
 use super::estimate::Estimate;
 use super::prepared::LISTED;
 use super::run::{Run, RunResult};
@@ -40,7 +41,7 @@ pub struct SmcPosterior {
     pub table_sum_of_squares: Option<Vec<f64>>,
     /// The allocation of largest probability among all particles.
     pub best: ParticleAllocation,
-    /// Draws from the posterior: particles, picked by their weights. Those of one run have one labelling.
+    /// Draws from the posterior: particles, picked by their weights. Like the best, they name hidden values as the tables do.
     pub draws: Vec<ParticleAllocation>,
     /// For each record with unseen nodes their posterior.
     pub hidden: Vec<RecordPosterior>,
@@ -227,9 +228,18 @@ impl SmcPosterior {
             RecordPosterior { block, record: number, nodes: nodes.collect() }
         });
         let hidden: Vec<RecordPosterior> = hidden.filter(|record| !record.nodes.is_empty()).collect();
-        let best = runs[largest(&|run| run.best.ln_pi)].best.clone();
+        let mut best = runs[largest(&|run| run.best.ln_pi)].best.clone();
         let drawn = |(ix, &uniform): (usize, &f64)| runs[pick(&share, uniform)].draws[ix].clone();
-        let draws = uniforms.iter().enumerate().map(drawn).collect();
+        let mut draws: Vec<ParticleAllocation> = uniforms.iter().enumerate().map(drawn).collect();
+        if let Some(from_run) = from_run {
+            // Each run names hidden values in its own way; what is kept has the names of the tables.
+            let unseen = |block: u32| &problem.plan.patterns()[block as usize].unseen[..];
+            for (_, run) in runs.iter().enumerate().filter(|(ix, _)| *ix != from_run) {
+                let mut of_run: Vec<&mut ParticleAllocation> =
+                    draws.iter_mut().chain([&mut best]).filter(|kept| kept.run == run.best.run).collect();
+                align_runs(&sheet.labels, &unseen, &run.best, &runs[from_run].best, &mut of_run);
+            }
+        }
         let particles = runs
             .iter()
             .zip(&share)

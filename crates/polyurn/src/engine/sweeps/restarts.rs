@@ -195,6 +195,11 @@ impl Climb {
             other => other?,
         };
         let mut warnings = found.warnings(self.restarts);
+        for warning in &mut warnings {
+            if let Warning::TimeUp { finished, asked } = *warning {
+                *warning = Warning::StartsCut { finished, asked };
+            }
+        }
         let mut finished: Vec<(u64, Climbed)> = found.numbers.into_iter().zip(found.finished).chain(stopped).collect();
         finished.sort_by_key(|(restart, _)| *restart);
         let finished: Vec<Climbed> = finished.into_iter().map(|(_, climbed)| climbed).collect();

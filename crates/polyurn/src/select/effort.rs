@@ -1,0 +1,65 @@
+//! How much work each pass of a contest puts into a model.
+
+use super::contest::Contest;
+use crate::engine::smc::Wish;
+use crate::engine::sweeps::Climb;
+use crate::score::{Method, Scoring};
+use crate::simd::Isa;
+
+/// Sweeps for a bound that stands beside the evidence.
+const BOUND: Climb = Climb { restarts: 8, max_iter: 100, tol: 1e-5, isa: Isa::SCALAR, threads: 1 };
+/// The quick score: runs, planned seconds of each, moves of each token, pseudo-count of a cell to cool down from; an exact
+/// answer if it takes no longer.
+const QUICK_RUNS: u64 = 2;
+const QUICK_SECONDS: f64 = 0.08;
+const QUICK_REJUVENATION: u32 = 8;
+const QUICK_START: f64 = 0.25;
+const QUICK_PATIENCE: f64 = 0.5;
+/// The first careful score: planned seconds of each run.
+const CAREFUL_SECONDS: f64 = 0.2;
+/// Tokens from which pilots would take longer than the runs that they are for: the start is then fixed, and runs are longer.
+const MANY_TOKENS: u64 = 2000;
+const START_OF_MANY: f64 = 2.0;
+const SECONDS_OF_MANY: f64 = 0.4;
+/// Patience for an exact answer where it is worth more.
+const PATIENCE: f64 = 3.0;
+
+impl Contest {
+    /// Shows whether a model is out of the running.
+    pub(super) fn quick(&self, n_tokens: u64) -> Scoring {
+        let start = if n_tokens >= MANY_TOKENS { START_OF_MANY } else { QUICK_START };
+        let wish = Wish {
+            runs: Some(QUICK_RUNS),
+            seconds_per_run: Some(QUICK_SECONDS),
+            rejuvenation: Some(QUICK_REJUVENATION),
+            start_pseudo_count: Some(start),
+            ..self.scoring.wish.clone()
+        };
+        Scoring { wish, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+    }
+
+    /// For models that may be the best, of which there are so many.
+    pub(super) fn careful(&self, runs: u64, n_contenders: usize, is_first: bool, n_tokens: u64) -> Scoring {
+        let are_many = n_tokens >= MANY_TOKENS;
+        let seconds_per_run = match (are_many, is_first) {
+            (true, _) => Some(SECONDS_OF_MANY),
+            (false, true) => Some(CAREFUL_SECONDS),
+            (false, false) => None,
+        };
+        let start_pseudo_count = are_many.then_some(START_OF_MANY);
+        let wish = Wish { runs: Some(runs), seconds_per_run, start_pseudo_count, ..self.scoring.wish.clone() };
+        Scoring { wish, patience: PATIENCE / n_contenders as f64, ..self.scoring.clone() }
+    }
+
+    /// An exact score where that is cheap; else a bound that nobody waits for, since there is a better one already.
+    pub(super) fn exact_if_cheap(&self) -> Scoring {
+        let climb = Climb { restarts: 1, max_iter: 1, ..BOUND };
+        Scoring { takes_bound: true, climb, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+    }
+
+    /// Variational Bayes.
+    pub(super) fn bound(&self) -> Scoring {
+        let climb = Climb { isa: self.scoring.isa, ..BOUND };
+        Scoring { method: Method::Vb, climb, maximise: Vec::new(), given: Vec::new(), ..self.scoring.clone() }
+    }
+}

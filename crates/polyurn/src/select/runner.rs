@@ -1,0 +1,187 @@
+//! Does one pass over some candidates, on several threads and within the time that there is.
+
+use super::contest::{BOUND_SHARE, Contest};
+use super::field::{Candidate, Field};
+use super::logbook::{Job, Logbook};
+use super::scored::{Scored, is_whole};
+use crate::Seed;
+use crate::control::Control;
+use crate::error::{Error, Result, Stop};
+use crate::graph::Binding;
+use crate::parallel::map_watched;
+use crate::prior::PriorSettings;
+use crate::score::{Means, Score, Scoring};
+use std::time::{Duration, Instant};
+
+/// The round of the bounds in the logbook, and that of exact scores where they are cheap.
+const BOUNDS: u32 = 0;
+const CHEAP: u32 = u32::MAX;
+
+/// Which pass over candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Exact scores where they are cheap.
+    Cheap,
+    /// Scores, from 1.
+    Number(u32),
+}
+
+/// What all passes need.
+pub(super) struct Runner<'a> {
+    pub contest: &'a Contest,
+    pub field: &'a Field,
+    pub logbook: &'a Logbook,
+}
+
+impl Runner<'_> {
+    /// Scores some candidates. What is found replaces what was found before; where there is no time, that stays.
+    pub fn pass(
+        &self,
+        who: &[usize],
+        scoring: &Scoring,
+        pass: Pass,
+        share: f64,
+        found: &mut [Option<Scored>],
+        tick: &mut dyn FnMut(f64) -> Result<()>,
+    ) -> Result<()> {
+        // Few candidates share the threads within their runs, many are shared out over them, and so are those that leave
+        // no thread idle at the end.
+        let n_threads = self.contest.threads;
+        let is_shared_out = who.len() >= 4 * n_threads || who.len().is_multiple_of(n_threads);
+        let at_once = if is_shared_out { n_threads } else { 1 };
+        let threads = self.contest.threads / at_once;
+        let time = self.time(share, who.len().div_ceil(at_once));
+        let (round, nth) = match pass {
+            Pass::Cheap => (CHEAP, 0),
+            Pass::Number(number) => (number, u64::from(number - 1)),
+        };
+        let seed = Seed(self.contest.seed.0.wrapping_add(nth.wrapping_mul(0x9E37_79B9)));
+        let means = Means { threads, time, seed };
+        let scored = self.for_all(who, at_once, round, tick, |candidate, job, control| {
+            let binding = self.field.bind(candidate)?;
+            let score = self.found_or_scored(job, scoring, &binding, means, control)?;
+            let is_seen = binding.counts.seen_anywhere();
+            Ok(Scored {
+                seconds: score.seconds,
+                model: binding.model,
+                is_seen,
+                score,
+                bound: None,
+                n_rounds: 1,
+                is_quick: false,
+            })
+        })?;
+        for (&ix, new) in who.iter().zip(scored) {
+            let Some(mut new) = new else { continue };
+            if let Some(before) = &mut found[ix] {
+                // One that the time limit cut short is no better than one that it left alone.
+                if is_whole(&before.score.warnings) && !is_whole(&new.score.warnings) {
+                    before.seconds += new.seconds;
+                    continue;
+                }
+                new.seconds += before.seconds;
+                new.n_rounds += before.n_rounds;
+            }
+            found[ix] = Some(new);
+        }
+        Ok(())
+    }
+
+    /// A candidate of which no more than a bound is known.
+    pub fn with_bound(&self, ix: usize, score: Score) -> Result<Scored> {
+        let binding = self.field.bind(&self.field.candidates()[ix])?;
+        Ok(Scored {
+            is_seen: binding.counts.seen_anywhere(),
+            model: binding.model,
+            bound: Some(score.log_marginal),
+            seconds: score.seconds,
+            score,
+            n_rounds: 0,
+            is_quick: false,
+        })
+    }
+
+    /// The bounds of some candidates.
+    pub fn bounds(&self, who: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<Vec<Option<Score>>> {
+        let at_once = self.contest.threads;
+        let time = self.time(BOUND_SHARE, who.len().div_ceil(at_once));
+        let (scoring, means) = (self.contest.bound(), Means { threads: 1, time, seed: self.contest.seed });
+        self.for_all(who, at_once, BOUNDS, tick, |candidate, job, control| {
+            let binding = self.field.bind(candidate)?;
+            let end = time.map(|time| Instant::now() + time);
+            control.until(end, |control| self.found_or_scored(job, &scoring, &binding, means, control))
+        })
+    }
+
+    /// What the logbook has, or a new score, which it gets if no time limit cut it short.
+    fn found_or_scored(
+        &self,
+        job: Job,
+        scoring: &Scoring,
+        binding: &Binding,
+        means: Means,
+        control: &mut Control<'_>,
+    ) -> Result<Score> {
+        if let Some(score) = self.logbook.find(job) {
+            return Ok(score);
+        }
+        let score = scoring.score(binding, &self.prior(job.candidate as usize), means, control)?;
+        if is_whole(&score.warnings) {
+            self.logbook.enter(job, &score);
+        }
+        Ok(score)
+    }
+
+    /// The prior of a candidate in this contest.
+    fn prior(&self, ix: usize) -> PriorSettings {
+        let settings = self.field.settings(&self.field.candidates()[ix]);
+        let own = self.contest.a.as_ref().map(|all| all[ix]);
+        PriorSettings { a: own.or(settings.a), ..settings.clone() }
+    }
+
+    /// Time for one candidate, if so many take turns in a share of what is left.
+    fn time(&self, share: f64, n_turns: usize) -> Option<Duration> {
+        let left = self.contest.deadline?.saturating_duration_since(Instant::now());
+        Some(left.mul_f64(share / n_turns.max(1) as f64))
+    }
+
+    /// Does something for some candidates on several threads; `None` where the time was up.
+    fn for_all<R: Send>(
+        &self,
+        who: &[usize],
+        at_once: usize,
+        round: u32,
+        tick: &mut dyn FnMut(f64) -> Result<()>,
+        f: impl Fn(&Candidate, Job, &mut Control<'_>) -> Result<R> + Sync,
+    ) -> Result<Vec<Option<R>>> {
+        let mut stop = Ok(());
+        let do_one = |&ix: &usize| {
+            let a = self.contest.a.as_ref().map(|all| all[ix].to_bits());
+            let job = Job { a, most_rounds: self.contest.most_rounds, round, candidate: ix as u32 };
+            let mut control = Control::new(self.logbook.clerk(job))
+                .with_cancel(self.contest.cancel.clone())
+                .with_deadline(self.contest.deadline);
+            // Too late to begin: nothing is made ready in vain.
+            control.tick("score", 0.0)?;
+            f(&self.field.candidates()[ix], job, &mut control)
+        };
+        let found = map_watched(who, at_once, do_one, |done| {
+            if stop.is_ok() {
+                stop = tick(done as f64 / who.len() as f64);
+            }
+        });
+        match stop {
+            // The jobs stop by themselves, and have kept what they have.
+            Ok(()) | Err(Error::Stopped(Stop::Deadline)) => {}
+            Err(error) => return Err(error),
+        }
+        found
+            .into_iter()
+            .map(|found| match found {
+                Ok(found) => Ok(Some(found)),
+                Err(Error::Stopped(Stop::Deadline)) => Ok(None),
+                Err(error) => Err(error),
+            })
+            .collect()
+    }
+}
