@@ -106,9 +106,10 @@ pub struct AnnealRun {
 /// What all runs found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnnealEstimate {
-    /// ln of the mean of the runs' estimates.
+    /// ln of the mean of the runs' estimates; with runs back half way between that and what those say.
     pub ln_p_sequence: f64,
-    /// Its standard error, from the scatter of the runs; `None` for a single one.
+    /// Its standard error, from the scatter of the runs, `None` for a single one; with runs back at least half the distance
+    /// between the two.
     pub std_error: Option<f64>,
     /// The runs.
     pub runs: Vec<AnnealRun>,
@@ -248,11 +249,22 @@ impl Job<'_> {
         }
         let logs = |runs: &[AnnealRun]| runs.iter().map(|run| run.ln_p_sequence).collect::<Vec<_>>();
         let (forward, back) = (logs(&estimate.runs), logs(&estimate.back));
+        let error_of = |logs: &[f64], ln: f64| (logs.len() > 1).then(|| error_of_mean(logs, ln));
         estimate.ln_p_sequence = log_mean_exp(&forward);
-        estimate.std_error = (forward.len() > 1).then(|| error_of_mean(&forward, estimate.ln_p_sequence));
-        let has_both = !forward.is_empty() && !back.is_empty();
-        estimate.bracket =
-            has_both.then(|| Bracket { lower: lower_bound(&forward, error), upper: upper_bound(&back, error), error });
+        estimate.std_error = error_of(&forward, estimate.ln_p_sequence);
+        estimate.bracket = None;
+        if !forward.is_empty() && !back.is_empty() {
+            let (lower, upper) = (lower_bound(&forward, error), upper_bound(&back, error));
+            estimate.bracket = Some(Bracket { lower, upper, error });
+            // Runs lag behind in both directions, so the truth is between the two.
+            let inverse: Vec<f64> = back.iter().map(|ln| -ln).collect();
+            let from_above = -log_mean_exp(&inverse);
+            let errors = [estimate.std_error, error_of(&inverse, -from_above)];
+            let scatter = errors.into_iter().flatten().map(|error| error * error).sum::<f64>().sqrt() / 2.0;
+            let distance = (from_above - estimate.ln_p_sequence).abs() / 2.0;
+            estimate.ln_p_sequence = (estimate.ln_p_sequence + from_above) / 2.0;
+            estimate.std_error = Some(distance.max(scatter));
+        }
         estimate.assumes_separated_labels = labels.is_assumed();
         let n_tokens = self.setup.tokens.len() as u64;
         let n_done = (estimate.runs.len() + estimate.back.len()) as u64 * sweeps + 2 * pace_steps;
