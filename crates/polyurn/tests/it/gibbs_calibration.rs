@@ -86,5 +86,5 @@ fn ranks_of_the_truth_are_uniform() {
 #[test]
 #[ignore = "long: many data sets"]
 fn ranks_of_the_truth_are_uniform_over_many_data_sets() {
-    check_all(10_000);
+    check_all(4000);
 }
