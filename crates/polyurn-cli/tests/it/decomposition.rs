@@ -81,7 +81,7 @@ fn what_cannot_be_decomposed_is_refused_in_one_line() {
     for (flags, words) in [
         (&["--method", "vb", "--marginal", "food,drink"][..], "no node \"drink\"; there are k, person, food"),
         (&["--method", "vb", "--marginal", "food,food"], "food is listed twice"),
-        (&["--method", "exact", "--factors"], "use --method smc, vb or em"),
+        (&["--method", "exact", "--factors"], "use --method smc, gibbs, vb or em"),
         (&["--method", "vb", "--model", "person -> food", "--factors"], "no hidden node"),
     ] {
         let model = if flags.contains(&"--model") { &["fit", "--data", "table.csv", "--seed", "3"][..] } else { &FIT };

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod bad_input;
+mod chains;
 mod commands;
 mod contract;
 mod decomposition;

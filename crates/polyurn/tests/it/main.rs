@@ -12,6 +12,8 @@ mod fit_file;
 mod fit_support;
 mod fractions;
 mod fully_observed;
+mod gibbs_calibration;
+mod gibbs_posterior;
 mod independent_reference;
 mod invariance;
 mod large_tables;

@@ -134,6 +134,7 @@ fn chains_go_on_at_the_sweep_where_they_were_stopped() {
     with_matrix((150, 120), 15_000, |problem| {
         let gibbs = Gibbs { chains: 1, sweeps: 60, ..Default::default() };
         check(1.0 / 60.0, |control| Ok(gibbs.run(problem, Seed(1), control)?.chains));
+        check(1.0 / 60.0, |control| gibbs.posterior(problem, 4, Seed(1), control));
     });
 }
 

@@ -6,7 +6,7 @@ use super::tokens::{EIGHT, Tokens};
 const CACHE_LINE: usize = 64;
 
 /// Counts in rows of eight that never straddle two lines of the cache: what was just written to two of them is slow to be
-/// read again, and a chain does little else. On Reuters with 20 topics a sweep took half as long again without this.
+/// read again, and a chain does little else.
 #[derive(Debug)]
 pub struct Counts {
     numbers: Vec<u32>,

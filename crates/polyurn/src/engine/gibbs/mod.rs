@@ -10,6 +10,8 @@
 
 mod chain;
 mod counts;
+#[cfg(test)]
+mod geweke;
 mod joint;
 mod mixing;
 mod posterior;
