@@ -335,7 +335,7 @@ fn without_a_checkpoint_a_signal_brings_what_is_finished() {
     assert!(!curve["curve"].as_array().unwrap().is_empty(), "{curve}");
     let climb = ["--method", "vb", "--restarts", "1000000"];
     let (fit, _) = stopped(&folder, &[&of("fit", "k[3] -> i j")[..], &climb].concat());
-    assert!(warns(&fit, "time_up"), "{}", fit["warnings"]);
+    assert!(warns(&fit, "starts_cut"), "{}", fit["warnings"]);
 }
 
 #[test]
