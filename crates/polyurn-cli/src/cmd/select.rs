@@ -145,7 +145,8 @@ impl Job<'_> {
             a,
             most_rounds: rounds,
             // Elsewhere nobody looks at bounds; they only save work.
-            wants_bounds: self.contest.wants_bounds && (rounds == ROUNDS || self.contest.is_staged()),
+            wants_bounds: self.contest.wants_bounds
+                && (rounds == ROUNDS || self.contest.is_staged(self.field.n_tokens())),
             ..self.contest.clone()
         };
         Ok(contest.run(self.field, self.logbook, control)?)

@@ -256,6 +256,11 @@ impl<'a> Shown<'a> {
         (object["posterior_probability"], object["posterior_probability_error"]) = both(ranked.posterior);
         (object["log_bayes_factor"], object["log_bayes_factor_error"]) = both(ranked.log_bayes_factor);
         object["is_lower_bound"] = json!(ranked.is_bound);
+        let best = self.scored(&self.ranking.ranked[0]);
+        if let (Some(own), Some(best)) = (scored.score.bracket(), best.score.bracket()) {
+            object["log_bayes_factor_lower"] = number(own.lower - best.upper);
+            object["log_bayes_factor_upper"] = number(own.upper - best.lower);
+        }
         object["seconds"] = json!(scored.seconds);
         object["rounds"] = json!(scored.n_rounds);
         object["quick"] = json!(scored.is_quick);

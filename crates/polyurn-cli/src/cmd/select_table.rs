@@ -40,6 +40,8 @@ impl Shown<'_> {
                 "elbo",
                 "log_bayes_factor",
                 "log_bayes_factor_error",
+                "lower",
+                "upper",
                 "prior_probability",
                 "posterior_probability",
                 "posterior_probability_error",
@@ -72,6 +74,8 @@ impl Shown<'_> {
                 optional(scored.bound),
                 factor,
                 factor_error,
+                optional(scored.score.bracket().map(|bracket| bracket.lower)),
+                optional(scored.score.bracket().map(|bracket| bracket.upper)),
                 plain(ranked.prior),
                 p,
                 p_error,
@@ -115,6 +119,13 @@ impl Shown<'_> {
         let has_bounds = !is_bound && self.found.iter().flatten().any(|found| found.bound.is_some());
         let mut head = self.key_names();
         head.extend([if is_bound { "lower bound (ELBO)" } else { "ln evidence" }.to_owned(), String::new()]);
+        // Where every number that is not exact has bounds on either side.
+        let mut scores = self.ranking.ranked.iter().map(|ranked| &self.scored(ranked).score);
+        let has_brackets = scores.clone().any(|score| score.bracket().is_some())
+            && scores.all(|score| score.is_exact() || score.bracket().is_some());
+        if has_brackets {
+            head.extend(["at least", "at most"].map(String::from));
+        }
         head.extend(has_bounds.then(|| "lower bound (ELBO)".to_owned()));
         let is_best_bound = self.is_best_bound();
         if is_best_bound {
@@ -138,6 +149,13 @@ impl Shown<'_> {
                 None => [format!("{:.4}", score.log_marginal), String::new()],
                 error => [show_estimate(score.log_marginal, error), show_error(error)],
             });
+            if has_brackets {
+                let show = |value: f64| show_estimate(value, error);
+                row.extend(match score.bracket() {
+                    Some(bracket) => [show(bracket.lower), show(bracket.upper)],
+                    None => [String::new(), String::new()],
+                });
+            }
             row.extend(has_bounds.then(|| scored.bound.map_or(String::new(), |bound| format!("{bound:.2}"))));
             let method = if scored.is_quick { format!("{}, quick", score.method) } else { score.method.to_string() };
             let time = format!("{:.1} s", scored.seconds);

@@ -3,7 +3,7 @@
 use super::{Means, Method, Scoring, free_sizes};
 use crate::control::Control;
 use crate::engine::Problem;
-use crate::engine::anneal::Anneal;
+use crate::engine::anneal::{Anneal, AnnealWish};
 use crate::engine::exact::{Cost, Exact, Prepared};
 use crate::engine::smc::{Crew, Order, Settled, When, Wish};
 use crate::engine::sweeps::{Climb, Vb};
@@ -36,6 +36,11 @@ pub const ASKED_FOR: &str = "asked for";
 
 /// Distinct records with hidden values beyond which `auto` does not think of an exact answer.
 const MOST_AMBIGUOUS: usize = 5000;
+
+/// Tokens from which `auto` anneals instead of placing one token after another: there particles are tens or thousands of nats
+/// low (docs/anneal.md). With fewer, annealing has the smaller error too, but only where its chains find the best mode of the
+/// posterior, which a few chains of single-token updates do not always do.
+const ANNEAL_FROM: u64 = 20_000;
 
 impl Scoring {
     /// The engine that was asked for, or the best that fits; and why.
@@ -90,8 +95,18 @@ impl Scoring {
     ) -> Result<(Engine<'p>, String)> {
         let exact = Exact { max_memory: self.max_memory };
         let mut particles = |why: String| {
-            let engine = if self.takes_bound { self.vb(problem, means)? } else { Engine::Particles("smc", smc()?) };
-            Ok((engine, why))
+            if self.takes_bound {
+                return Ok((self.vb(problem, means)?, why));
+            }
+            let n_tokens = problem.counts.n_tokens;
+            if n_tokens < ANNEAL_FROM || !problem.counts.unknown.is_empty() {
+                return Ok((Engine::Particles("smc", smc()?), why));
+            }
+            let crew = Crew { isa: self.isa, threads: means.threads, max_memory: self.max_memory };
+            let wish = AnnealWish { is_bracket: true, ..self.anneal.clone() };
+            let anneal = wish.settle(problem, crew, means.time, means.seed)?;
+            let why = format!("{why}; particles are too low from about {ANNEAL_FROM} tokens on");
+            Ok((Engine::Anneal(anneal), why))
         };
         // Not worth a forecast, which would itself take its time.
         if n_ambiguous(problem) > MOST_AMBIGUOUS {

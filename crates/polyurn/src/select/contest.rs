@@ -39,6 +39,8 @@ pub struct Contest {
 /// A model whose bound is so many nats below the best bound is not scored at first. Bounds of different models cannot be
 /// compared, so that says in which order to score and no more: see [`Gaps`] for who is left out.
 pub(super) const FAR_BELOW: f64 = 100.0;
+/// Tokens beyond which quick scores are not worth their time.
+const MOST_STAGED: u64 = 19_999;
 /// With no more models than this to begin with, quick scores are not worth their time.
 const FEW: usize = 2;
 /// Tokens, counted once for each model that cannot be told apart, from which nobody waits for a second careful round unasked.
@@ -64,9 +66,10 @@ const QUICK_SHARE: f64 = 0.35;
 const NO_TIME: &str = "there was no time for more than its bound";
 
 impl Contest {
-    /// Whether cheap passes come first and careful ones where the ranking is uncertain; else all are scored once, as asked.
-    pub fn is_staged(&self) -> bool {
-        self.scoring.method == Method::Auto && !self.scoring.wants_particles
+    /// Whether cheap passes come first and careful ones where the ranking is uncertain; else all are scored once, as asked. Of
+    /// a corpus quick scores say nothing: each model is scored once, with all the care that there is time for.
+    pub fn is_staged(&self, n_tokens: u64) -> bool {
+        self.scoring.method == Method::Auto && !self.scoring.wants_particles && n_tokens <= MOST_STAGED
     }
 
     /// Scores every candidate; there is none where there was no time. What the logbook has is not done again.
@@ -88,7 +91,8 @@ impl Contest {
     fn passes(&self, field: &Field, logbook: &Logbook, control: &mut Control<'_>) -> Result<Vec<Option<Scored>>> {
         let runner = Runner { contest: self, field, logbook };
         let everybody: Vec<usize> = (0..field.candidates().len()).collect();
-        let n_steps = if self.is_staged() { 3.0 } else { 2.0 };
+        let is_staged = self.is_staged(field.n_tokens());
+        let n_steps = if is_staged { 3.0 } else { 2.0 };
         let mut tick = |stage: &str, step: f64, done: f64| {
             logbook.keep(control)?;
             control.tick(stage, (step + done) / n_steps)
@@ -101,7 +105,7 @@ impl Contest {
         }
         let found = vec![None; everybody.len()];
         let mut state = State { runner, bounds, found, tried: vec![false; everybody.len()], passes: 0 };
-        if self.is_staged() {
+        if is_staged {
             state.stages(&mut tick)?;
             state.say_why_left();
         } else {
@@ -142,7 +146,7 @@ impl State<'_> {
     fn stages(&mut self, tick: &mut Tick<'_>) -> Result<()> {
         let contest = self.runner.contest;
         let field = self.runner.field;
-        let n_tokens = field.dataset().counts.iter().fold(0u64, u64::saturating_add);
+        let n_tokens = field.n_tokens();
         let (near, far) = self.first_and_rest();
         // What is cheap comes first: no later pass can then use up its time.
         let cheap = contest.exact_if_cheap();
@@ -226,12 +230,12 @@ impl State<'_> {
     }
 
     fn quick(&mut self, who: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<()> {
-        let n_tokens = self.runner.field.dataset().counts.iter().fold(0u64, u64::saturating_add);
+        let n_tokens = self.runner.field.n_tokens();
         let quick = self.runner.contest.quick(n_tokens);
         self.pass(who, &quick, QUICK_SHARE, tick)?;
         for &ix in who {
             if let Some(found) = &mut self.found[ix] {
-                found.is_quick = found.score.bound() == "estimate";
+                found.is_quick = !matches!(found.score.bound(), "exact" | "lower");
                 self.tried[ix] = found.score.bound() != "lower";
             }
         }

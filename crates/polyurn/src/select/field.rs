@@ -92,6 +92,11 @@ impl Field {
         &self.explained
     }
 
+    /// Tokens of the data.
+    pub fn n_tokens(&self) -> u64 {
+        self.dataset().counts.iter().fold(0, u64::saturating_add)
+    }
+
     /// The data.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset

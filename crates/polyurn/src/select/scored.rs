@@ -44,7 +44,8 @@ impl Scored {
     pub fn is_below_bound(&self) -> bool {
         // A closed form is its own bound but for rounding, and that of a bound.
         let is_less = |bound: f64| self.score.log_marginal < bound - ROUNDING * (1.0 + bound.abs());
-        self.score.bound() == "estimate" && self.score.std_error != Some(0.0) && self.bound.is_some_and(is_less)
+        let is_estimate = matches!(self.score.bound(), "estimate" | "bracket");
+        is_estimate && self.score.std_error != Some(0.0) && self.bound.is_some_and(is_less)
     }
 
     /// Whether no more than a lower bound is known of the evidence.

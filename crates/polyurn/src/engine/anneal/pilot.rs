@@ -8,6 +8,10 @@ use crate::{Purpose, Seed};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
+/// Chains cool down for this share of their warm-up, from the joint probability to this power: fewer of them stay in a poor mode.
+const COOLING_SHARE: f64 = 0.5;
+const START_POWER: f64 = 0.5;
+
 /// What a chain saw.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pilot {
@@ -65,7 +69,9 @@ pub fn pilot(setup: &Setup<'_>, sweeps: Sweeps, seed: Seed, replicate: u64, watc
         let is_noted = sweep >= sweeps.warm_up;
         let noted = is_noted.then_some(&mut notes);
         let sign = watch.stop_sign();
-        walker.sweep(setup, &cold, None, noted, &mut stream(1, sweep), &|| sign.look())?;
+        let cooling = sweep as f64 / (COOLING_SHARE * sweeps.warm_up as f64);
+        let hot = (cooling < 1.0).then(|| setup.at(START_POWER + (1.0 - START_POWER) * cooling, None));
+        walker.sweep(setup, hot.as_ref().unwrap_or(&cold), None, noted, &mut stream(1, sweep), &|| sign.look())?;
         if is_noted {
             let parts = walker.ln_parts(setup);
             ln_joint += (parts.steady + parts.tempered) / sweeps.noted as f64;

@@ -202,7 +202,7 @@ impl Single {
                 }
             };
         }
-        run!(1 2 3 4);
+        run!(2 3);
     }
 }
 
@@ -236,17 +236,16 @@ struct Update<'a, const OWN: usize> {
 impl<const OWN: usize> EightJob for Update<'_, OWN> {
     #[inline(always)]
     fn run<E: Eight>(self) {
-        match (self.guide.filter(|_| self.factors.is_guided), self.walker.recorded.is_some()) {
-            (Some(guide), _) => self.go::<E, true, false>(guide),
-            (None, true) => self.go::<E, false, true>(&Levels::default()),
-            (None, false) => self.go::<E, false, false>(&Levels::default()),
+        match self.guide.filter(|_| self.factors.is_guided) {
+            Some(guide) => self.go::<E, true>(guide),
+            None => self.go::<E, false>(&Levels::default()),
         }
     }
 }
 
 impl<const OWN: usize> Update<'_, OWN> {
     #[inline(always)]
-    fn go<E: Eight, const IS_GUIDED: bool, const IS_RECORDED: bool>(self, guide: &Levels) {
+    fn go<E: Eight, const IS_GUIDED: bool>(self, guide: &Levels) {
         let Update { single, factors, tokens, walker, .. } = self;
         let Parts { counts, powered, level_sum, mut recorded } = walker;
         let n_own = if OWN == 0 { single.n_own } else { OWN };
@@ -284,7 +283,7 @@ impl<const OWN: usize> Update<'_, OWN> {
                 }
             }
             let new = pick::<E>(sums, sum, uniforms[token], &mut running);
-            if IS_RECORDED && let Some(recorded) = &mut recorded {
+            if let Some(recorded) = &mut recorded {
                 let share = 1.0 / sum.sum();
                 let rows = &mut recorded.sums[record * n_eights..][..n_eights];
                 for (row, both) in rows.iter_mut().zip(sums.windows(2)) {
