@@ -1,6 +1,7 @@
 //! The command line as a process: answers, exit codes, and what bad input gets.
 #![allow(missing_docs)]
 
+mod annealing;
 mod bad_input;
 mod chains;
 mod commands;

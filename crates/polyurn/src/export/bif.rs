@@ -19,7 +19,7 @@ impl Export<'_> {
     pub fn bif(&self) -> Result<String> {
         if self.is_averaged() {
             return Err(Error::Setting(format!(
-                "tables of this fit are averages over all namings of {}, which make no network; fit with --method smc, vb or em",
+                "tables of this fit are averages over all namings of {}, which make no network; fit with --method smc, gibbs, vb or em",
                 self.fit.label_averaged.join(", ")
             )));
         }

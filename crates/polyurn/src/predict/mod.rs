@@ -92,7 +92,7 @@ impl<'f> Predictor<'f> {
             None if !fit.label_averaged.is_empty() => {
                 return Err(Error::Setting(format!(
                     "tables of this fit are averages over all namings of {}, which say nothing about single records; fit \
-                     with --method smc, vb or em",
+                     with --method smc, gibbs, vb or em",
                     fit.label_averaged.join(", ")
                 )));
             }

@@ -145,9 +145,9 @@ fn annealing_goes_on_at_the_sweep_where_it_was_stopped() {
         let anneal = Anneal {
             particles: 2,
             runs: 1,
-            sweeps: 40,
+            sweeps: 200,
             pilots: 1,
-            pilot_sweeps: 40,
+            pilot_sweeps: 200,
             is_bracket: true,
             ..Default::default()
         };

@@ -2,7 +2,6 @@
 //!
 //! Most tables have one pseudo-count for all their cells, so what a line adds depends on its number only, and is looked up.
 
-use crate::engine::Problem;
 use crate::engine::gibbs::Tokens;
 use crate::engine::lines::{Block, Pseudo};
 use crate::math::LnProduct;
@@ -34,7 +33,7 @@ pub struct Energy {
 
 impl Energy {
     /// Lists what can be listed. `is_tempered` says for each counted table whether its power grows.
-    pub fn new(problem: &Problem<'_>, tokens: &Tokens<'_>, is_tempered: Vec<bool>) -> Self {
+    pub fn new(tokens: &Tokens<'_>, is_tempered: Vec<bool>) -> Self {
         let layout = tokens.layout;
         let largest = largest_numbers(tokens);
         let of_class = |class: usize| {
@@ -55,7 +54,6 @@ impl Energy {
             }
             Some(by_number)
         };
-        debug_assert_eq!(problem.counts.n_nodes(), problem.model.n_nodes());
         let classes = (0..layout.classes.len()).map(of_class).collect();
         Energy { classes, is_tempered }
     }

@@ -157,7 +157,7 @@ impl Anneal {
         if tokens.len() == 0 || closed_form == f64::NEG_INFINITY {
             return Ok(AnnealEstimate::certain(closed_form));
         }
-        let setup = Setup::new(problem, &tokens, vec![true; layout.counted.len()], self.isa);
+        let setup = Setup::new(&tokens, vec![true; layout.counted.len()], self.isa);
         let classes = label_classes(problem.model, problem.prior, problem.counts);
         let job = Job { anneal: self, setup: &setup, layout, classes: &classes, seed };
         job.run(control)

@@ -154,7 +154,7 @@ impl Anneal {
 fn seconds_per_sweep(problem: &Problem<'_>, crew: Crew, seed: Seed, limit: Duration) -> Result<f64> {
     let layout = problem.layout()?;
     let tokens = Tokens::new(layout)?;
-    let setup = Setup::new(problem, &tokens, vec![true; layout.counted.len()], crew.isa);
+    let setup = Setup::new(&tokens, vec![true; layout.counted.len()], crew.isa);
     let mut rng = seed.stream(Purpose::Pilot, u64::MAX, 0, 0);
     let mut walker = Walker::by_urn(&setup, &mut rng, &|| Ok(()))?;
     // Half way the powers have to be looked up; one sweep brings everything into the cache.

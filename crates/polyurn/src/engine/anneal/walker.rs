@@ -3,7 +3,6 @@
 use super::energy::{Energy, LnParts};
 use super::fitted::{Fitted, Levels, Logs};
 use super::single::{Batch, Factors, Parts, Powered, Recorded, Single};
-use crate::engine::Problem;
 use crate::engine::gibbs::{Lone, Tilt, Tokens, Weigher};
 use crate::engine::uniforms::Uniforms;
 use crate::error::{Error, Result};
@@ -27,9 +26,9 @@ pub struct Setup<'t> {
 
 impl<'t> Setup<'t> {
     /// For a path along which these tables gain power.
-    pub fn new(problem: &Problem<'_>, tokens: &'t Tokens<'t>, is_tempered: Vec<bool>, isa: Isa) -> Self {
+    pub fn new(tokens: &'t Tokens<'t>, is_tempered: Vec<bool>, isa: Isa) -> Self {
         let single = Single::new(tokens, &is_tempered);
-        let energy = Energy::new(problem, tokens, is_tempered.clone());
+        let energy = Energy::new(tokens, is_tempered.clone());
         Setup { tokens, single, energy, is_tempered, isa }
     }
 

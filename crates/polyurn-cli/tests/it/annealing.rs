@@ -1,0 +1,84 @@
+//! Annealing as a process: estimates, brackets, flags, and when `auto` takes it.
+
+use crate::support::Folder;
+use serde_json::Value;
+
+const TOY: &str = "i,j,count\n0,0,2\n0,1,1\n0,2,1\n1,2,1\n1,3,2\n2,2,1\n2,3,1\n";
+const SCORE: [&str; 5] = ["score", "--model", "i -> k[2] -> j", "--data", "toy.csv"];
+const ANNEAL: [&str; 8] = ["--method", "anneal", "--seed", "3", "--sweeps", "50", "--chain-sweeps", "60"];
+
+fn toy() -> Folder {
+    let folder = Folder::new();
+    folder.write("toy.csv", TOY);
+    folder
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+#[test]
+fn a_bracket_holds_the_exact_value_and_the_estimate_is_within_its_errors() {
+    let folder = toy();
+    let exact = number(&folder.json(&SCORE)["log_marginal"]);
+    let found = folder.json(&[&SCORE[..], &ANNEAL, &["--runs", "16", "--bracket"]].concat());
+    assert_eq!((&found["method"], &found["bound"], &found["runs"]), (&"anneal".into(), &"bracket".into(), &16.into()));
+    assert!(number(&found["lower"]) <= exact && exact <= number(&found["upper"]), "{found}");
+    let z = (number(&found["log_marginal"]) - exact) / number(&found["std_error"]);
+    assert!(z.abs() <= 4.5, "{z}: {found}");
+    assert_eq!(found["run_upper_log_marginals"].as_array().unwrap().len(), 16);
+    let forward = folder.json(&[&SCORE[..], &ANNEAL, &["--runs", "16"]].concat());
+    assert_eq!((&forward["bound"], &forward["lower"]), (&"estimate".into(), &Value::Null));
+    // The same runs, with or without others that go back.
+    assert_eq!(forward["run_log_marginals"], found["run_log_marginals"]);
+    let text = folder.ok(&[&SCORE[..], &ANNEAL, &["--bracket"]].concat());
+    assert!(
+        text.contains("at least") && text.contains("at most") && text.contains("has reached the posterior"),
+        "{text}"
+    );
+}
+
+#[test]
+fn threads_and_kernels_change_no_number() {
+    let folder = toy();
+    let of = |more: &[&str]| {
+        let found = folder.json(&[&SCORE[..], &ANNEAL, &["--bracket"], more].concat());
+        [&found["run_log_marginals"], &found["run_upper_log_marginals"], &found["log_marginal"]].map(Value::clone)
+    };
+    let want = of(&["--threads", "1", "--kernel", "scalar"]);
+    assert_eq!(of(&["--threads", "2"]), want);
+    assert_ne!(of(&["--sweeps", "51"])[0], want[0]);
+}
+
+#[test]
+fn flags_of_other_engines_are_refused_both_ways() {
+    let folder = toy();
+    for (flags, said) in [
+        (&["--method", "smc", "--bracket"][..], "--bracket: --method smc has no use for it"),
+        (&["--method", "exact", "--sweeps", "5"], "--sweeps: --method exact has no use for it"),
+        (&["--method", "anneal", "--rejuvenate", "5"], "--rejuvenate: --method anneal has no use for it"),
+        (&["--method", "anneal", "--restarts", "5"], "--restarts"),
+    ] {
+        let (code, message) = folder.fails(&[&SCORE[..], flags].concat());
+        assert!(code == 2 && message.contains(said), "{code} {message}");
+    }
+    // Asked for a bracket, `auto` anneals, however small the problem.
+    assert_eq!(folder.json(&[&SCORE[..], &["--bracket", "--sweeps", "5"]].concat())["method"], "anneal");
+}
+
+#[test]
+fn from_twenty_thousand_tokens_on_auto_anneals_and_select_shows_brackets() {
+    let folder = Folder::new();
+    let model = "k[3] -> x[4] y[5] z[3]";
+    folder.ok(&[
+        "simulate", "--model", model, "--tokens", "20000", "--seen", "x,y,z", "--seed", "4", "--a", "9", "-o", "t.csv",
+    ]);
+    let found =
+        folder.json(&["score", "--model", "k[3] -> x y z", "--data", "t.csv", "--seed", "1", "--time-limit", "2s"]);
+    assert_eq!((&found["method"], &found["bound"]), (&"anneal".into(), &"bracket".into()), "{found}");
+    assert!(number(&found["lower"]) < number(&found["upper"]));
+    let select = ["select", "--model", "k[1,2] -> x y z", "--data", "t.csv", "--seed", "1", "--sensitivity", "none"];
+    let ranking = folder.json(&[&select[..], &["--time-limit", "6s"]].concat());
+    let annealed = ranking["models"].as_array().unwrap().iter().find(|model| model["method"] == "anneal").unwrap();
+    assert!(number(&annealed["lower"]) < number(&annealed["upper"]), "{annealed}");
+}
