@@ -35,9 +35,6 @@ fn text(fit: &FitFile, path: &Path) -> String {
     add("fit", format!("{}, format {FORMAT_VERSION}, written by polyurn {}", path.display(), fit.version));
     let (given, whole) = (given_model(fit), fit.model.to_text());
     add("model", given.clone());
-    if given != whole {
-        add("  in full", whole);
-    }
     add("method", fit.method.clone());
     let number = |field: &str| fit.result[field].as_f64();
     let error = number("std_error");
@@ -98,11 +95,14 @@ fn text(fit: &FitFile, path: &Path) -> String {
         // The memory that was allowed changes no result.
         Value::Object(settings) => settings
             .iter()
-            .filter(|(name, _)| *name != "max_memory")
+            .filter(|(name, _)| !["max_memory", "model"].contains(&name.as_str()))
             .map(|(name, value)| format!("{} {value}", name.replace('_', "-")))
             .collect(),
         _ => Vec::new(),
     };
+    if given != whole {
+        add("model in full", whole);
+    }
     add("settings given", if settings.is_empty() { "none".to_owned() } else { settings.join(", ") });
     add("seed", fit.seed.to_string());
     add("to repeat it", command(fit));

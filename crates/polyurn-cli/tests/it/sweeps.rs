@@ -288,8 +288,8 @@ fn fractions_are_taken_by_vb_and_em_alone() {
 /// Of a fit that a time limit cut short: starts that had ended.
 fn n_finished(fit: &Value) -> u64 {
     let mut warnings = fit["warnings"].as_array().unwrap().iter();
-    let time_up = warnings.find(|warning| warning["kind"] == "time_up").unwrap_or_else(|| panic!("{fit}"));
-    time_up["finished"].as_u64().unwrap_or_else(|| panic!("{time_up}"))
+    let cut = warnings.find(|warning| warning["kind"] == "starts_cut").unwrap_or_else(|| panic!("{fit}"));
+    cut["finished"].as_u64().unwrap_or_else(|| panic!("{cut}"))
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn a_start_that_is_stopped_is_an_answer_to_a_time_limit_and_to_nothing_else() {
     let cut = folder.json(&[&args[..], &["--time-limit", "300ms"]].concat());
     let kinds: Vec<&str> =
         cut["warnings"].as_array().unwrap().iter().map(|warning| warning["kind"].as_str().unwrap()).collect();
-    assert!(kinds.contains(&"time_up") && !kinds.contains(&"not_converged"), "{kinds:?}");
+    assert!(kinds.contains(&"starts_cut") && !kinds.contains(&"not_converged"), "{kinds:?}");
     assert!(cut["iterations"].as_u64().unwrap() > 1 && cut["converged"] == false);
     // It is not kept as if it had ended.
     let again = folder.json(&[&args[..], &["--time-limit", "100ms"]].concat());
