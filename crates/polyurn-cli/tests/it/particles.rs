@@ -328,6 +328,7 @@ fn without_a_checkpoint_a_signal_brings_what_is_finished() {
     let (ranking, said) =
         stopped(&folder, &[&of("select", "k[2..4] -> i j")[..], &endless, &["--threads", "2"]].concat());
     assert_eq!(ranking["models"].as_array().unwrap().len(), 1, "{said}");
+    assert!(ranking["interrupted"] == true && ranking["settled"] == false, "{}", ranking["verdict"]);
     assert!(said.contains("2 of 3 models had no answer in time; left out: k[3] -> i j, k[4] -> i j"), "{said}");
     // A curve: one point after another.
     let (curve, said) = stopped(&folder, &[&of("score", "k[3] -> i j")[..], &endless, &["--a", "1,2,3"]].concat());
