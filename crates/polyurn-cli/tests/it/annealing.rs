@@ -47,7 +47,7 @@ fn threads_and_kernels_change_no_number() {
     };
     let want = of(&["--threads", "1", "--kernel", "scalar"]);
     assert_eq!(of(&["--threads", "2"]), want);
-    assert_ne!(of(&["--sweeps", "51"])[0], want[0]);
+    assert_ne!(of(&["--particles", "3"])[0], want[0]);
 }
 
 #[test]
@@ -74,11 +74,11 @@ fn from_twenty_thousand_tokens_on_auto_anneals_and_select_shows_brackets() {
         "simulate", "--model", model, "--tokens", "20000", "--seen", "x,y,z", "--seed", "4", "--a", "9", "-o", "t.csv",
     ]);
     let found =
-        folder.json(&["score", "--model", "k[3] -> x y z", "--data", "t.csv", "--seed", "1", "--time-limit", "2s"]);
+        folder.json(&["score", "--model", "k[3] -> x y z", "--data", "t.csv", "--seed", "1", "--time-limit", "8s"]);
     assert_eq!((&found["method"], &found["bound"]), (&"anneal".into(), &"bracket".into()), "{found}");
     assert!(number(&found["lower"]) < number(&found["upper"]));
     let select = ["select", "--model", "k[1,2] -> x y z", "--data", "t.csv", "--seed", "1", "--sensitivity", "none"];
-    let ranking = folder.json(&[&select[..], &["--time-limit", "6s"]].concat());
+    let ranking = folder.json(&[&select[..], &["--time-limit", "10s"]].concat());
     let annealed = ranking["models"].as_array().unwrap().iter().find(|model| model["method"] == "anneal").unwrap();
     assert!(number(&annealed["lower"]) < number(&annealed["upper"]), "{annealed}");
 }

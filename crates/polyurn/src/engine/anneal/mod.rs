@@ -167,12 +167,15 @@ impl Anneal {
 impl Anneal {
     /// Steps of the short runs that find the pace.
     fn pace_steps(&self) -> u64 {
-        ((PACE_SHARE * self.sweeps as f64) as u64).clamp(8, PACE_STEPS)
+        // With a time limit the steps of the runs are not known yet, but the pilots' sweeps follow from it.
+        let n = if self.end.is_some() { self.pilot_sweeps / 4 } else { (PACE_SHARE * self.sweeps as f64) as u64 };
+        n.clamp(8, PACE_STEPS)
     }
 
     /// Sweeps between two draws of the posterior.
     fn apart(&self) -> u64 {
-        (self.pilot_sweeps / (2 * self.particles.max(1) as u64)).clamp(LEAST_APART, MOST_APART)
+        let share = if self.end.is_some() { 4 } else { 2 };
+        (self.pilot_sweeps / (share * self.particles.max(1) as u64)).clamp(LEAST_APART, MOST_APART)
     }
 }
 

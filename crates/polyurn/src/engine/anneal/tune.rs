@@ -1,7 +1,7 @@
 //! How large runs are: what was asked for, and the rest from the problem and the time.
 
+use super::Anneal;
 use super::walker::{Setup, Walker};
-use super::{Anneal, PACE_STEPS};
 use crate::Purpose;
 use crate::Seed;
 use crate::engine::Problem;
@@ -122,7 +122,7 @@ impl Anneal {
         let particles = self.particles.max(1) as f64;
         // What does not grow with the steps: draws for the runs back, and the short runs.
         let of_draws = self.apart() as f64;
-        let fixed = at_once(2) * (PACE_STEPS as f64 + of_draws) + at_once(n_ways * self.runs) * of_draws;
+        let fixed = at_once(2) * (self.pace_steps() as f64 + of_draws) + at_once(n_ways * self.runs) * of_draws;
         let per_step = at_once(n_ways * self.runs);
         (((n_left / particles - fixed) / per_step).max(0.0) as u64).max(LEAST_SWEEPS)
     }
