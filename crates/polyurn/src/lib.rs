@@ -37,7 +37,7 @@
 //!   [`engine::naive`] by counting hits; [`engine::sweeps`] bounds it from below and fits tables;
 //!   [`engine::enumerate`] lists all allocations;
 //! - [`evidence`] adds the total and the arrangements; [`score`] chooses the engine and does all of this, [`select`]
-//!   does it for many models and ranks them; [`decomposition`] turns fitted tables into factors and marginals;
+//!   does it for many models and ranks them; [`score::Running`] does it for a stream while it comes in; [`decomposition`] turns fitted tables into factors and marginals;
 //! - [`fit_file`] keeps a fit in a file, [`predict`] applies it to new records, and [`export`] gives it to other tools;
 //! - [`report`] shows results as a page with plots.
 //!

@@ -39,6 +39,8 @@ pub enum Purpose {
     Anneal = 11,
     /// Chains whose last states are draws from the posterior, and hidden states of particles on their way back.
     Reverse = 12,
+    /// Order, hidden states and ancestors of particles that follow a stream.
+    Online = 13,
 }
 
 /// The generator behind every stream.

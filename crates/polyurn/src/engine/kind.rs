@@ -1,6 +1,6 @@
 //! What a counter counts: tokens in one cell of a table, or in a whole row.
 
-use crate::math::{LnProduct, Risings};
+use crate::math::{Double, LnProduct, Risings};
 use crate::prior::{PseudoCount, PseudoCounts};
 
 /// A cell of a table, or a whole row.
@@ -30,6 +30,18 @@ impl Kind {
             // A row of zeros has only cells of zeros: they already make the product zero.
             Kind::Row if pseudo.is_zero() => {}
             Kind::Row => product.divide_rising(value, ln_if_tiny, n),
+        }
+    }
+
+    /// Multiplies the factor of one more token into the product, after `n_before`.
+    pub fn multiply_next(self, pseudo: PseudoCount, n_before: u64, product: &mut LnProduct) {
+        if n_before == 0 {
+            return self.multiply_closed_form(pseudo, 1, product);
+        }
+        let factor = Double::from(pseudo.value) + Double::from(n_before);
+        match self {
+            Kind::Cell => product.multiply(factor),
+            Kind::Row => product.divide(factor),
         }
     }
 }

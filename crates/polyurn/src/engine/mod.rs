@@ -6,6 +6,7 @@
 mod allocation;
 pub mod anneal;
 mod assignments;
+mod bytes;
 pub mod enumerate;
 pub mod exact;
 pub mod gibbs;

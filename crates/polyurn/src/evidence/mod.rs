@@ -5,6 +5,6 @@
 mod parts;
 mod totals;
 
-pub(crate) use parts::ln_factorials;
 pub use parts::{Evidence, evidence, ln_arrangements, ln_p_given};
+pub(crate) use parts::{add_up, ln_factorials};
 pub use totals::{EstimatedTotals, TotalProbability, estimated_totals, totals};

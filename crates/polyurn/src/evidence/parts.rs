@@ -64,14 +64,18 @@ pub fn evidence(problem: &Problem<'_>, ln_p_sequence: Double) -> Result<Evidence
     } else {
         total.ln_p_total_of(counts.unit.exact_tokens(counts.n_tokens))
     };
-    let ln_arrangements = ln_arrangements(problem.counts);
+    Ok(add_up(ln_p_total, ln_arrangements(problem.counts), ln_p_sequence))
+}
+
+/// Adds the three parts up.
+pub(crate) fn add_up(ln_p_total: Double, ln_arrangements: Double, ln_p_sequence: Double) -> Evidence {
     let log_marginal = ln_p_total + ln_arrangements + ln_p_sequence;
-    Ok(Evidence {
+    Evidence {
         log_marginal: log_marginal.value(),
         log_p_total: ln_p_total.value(),
         log_arrangements: ln_arrangements.value(),
         log_p_sequence: ln_p_sequence.value(),
-    })
+    }
 }
 
 /// ln of the probability of the given root nodes' values alone: what `log_p_sequence_given` leaves out. For an LDA model

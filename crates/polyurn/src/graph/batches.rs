@@ -6,7 +6,9 @@ use super::local::local_nodes;
 use super::model::{Model, NodeIndex};
 use crate::counts::{Cell, CountList, Counts, Interner, Labels, MISSING, RowCount, RowSink};
 use crate::error::{Error, Result};
+use crate::math::draw;
 use crate::warning::Warning;
+use crate::{Purpose, Seed};
 
 /// Values that are named although no row had them; tables with more children list only those that occur.
 const NAMED_UNSEEN: u32 = 10_000;
@@ -25,6 +27,10 @@ pub struct BatchOptions {
     pub local: Option<Vec<NodeIndex>>,
     /// For each node whether its values must be numbers from 0, since the prior tells them apart.
     pub is_numbered: Vec<bool>,
+    /// Delivers a batch as soon as it is full; then the last one may be small.
+    pub is_prompt: bool,
+    /// For each node labels that came before this stream, in the order of their values.
+    pub known: Vec<Vec<String>>,
 }
 
 /// Some rows of a stream.
@@ -32,6 +38,8 @@ pub struct BatchOptions {
 pub struct RowBatch {
     /// The records.
     pub counts: Counts,
+    /// The same row by row, as they came.
+    pub rows: Rows,
     /// Rows that they were made from.
     pub n_rows: u64,
     /// For each node whether it has a column.
@@ -45,6 +53,48 @@ pub struct RowBatch {
     pub first_numbers: Vec<u32>,
     /// What to tell the user, with the first batch.
     pub warnings: Vec<Warning>,
+}
+
+/// Rows in the order in which they came.
+#[derive(Debug, Clone, Default)]
+pub struct Rows {
+    /// Values of all nodes, row by row; [`MISSING`] where unseen.
+    values: Vec<u32>,
+    /// Tokens of each row, at least one.
+    counts: Vec<u64>,
+    n_nodes: usize,
+}
+
+impl Rows {
+    fn new(columns: &[Option<Vec<u32>>], counts: Vec<u64>) -> Self {
+        let n_nodes = columns.len();
+        let mut values = vec![MISSING; n_nodes * counts.len()];
+        for (node, column) in columns.iter().enumerate() {
+            for (row, &value) in column.iter().flatten().enumerate() {
+                values[row * n_nodes + node] = value;
+            }
+        }
+        Rows { values, counts, n_nodes }
+    }
+
+    /// The values of a row.
+    pub fn row(&self, row: usize) -> &[u32] {
+        &self.values[row * self.n_nodes..][..self.n_nodes]
+    }
+
+    /// The values of every token.
+    pub fn tokens(&self) -> impl Iterator<Item = &[u32]> {
+        let of_row = |(row, &count): (usize, &u64)| std::iter::repeat_n(self.row(row), count as usize);
+        self.counts.iter().enumerate().flat_map(of_row)
+    }
+
+    /// The row of every token, in random order. `n_before` tokens came before these.
+    pub fn shuffled(&self, seed: Seed, n_before: u64) -> Vec<u32> {
+        let of_row = |(row, &count): (usize, &u64)| std::iter::repeat_n(row as u32, count as usize);
+        let mut rows: Vec<u32> = self.counts.iter().enumerate().flat_map(of_row).collect();
+        draw::shuffle(&mut rows, &mut seed.stream(Purpose::Online, u64::MAX, 0, n_before));
+        rows
+    }
 }
 
 /// Takes rows and delivers batches.
@@ -93,6 +143,13 @@ impl<'m, F: FnMut(RowBatch) -> Result<()>> Batcher<'m, F> {
             return Err(Error::Setting("a batch must have at least 1 record".into()));
         }
         let n_nodes = model.n_nodes();
+        let mut interners: Vec<Interner> = (0..n_nodes).map(|_| Interner::default()).collect();
+        for (interner, labels) in interners.iter_mut().zip(&options.known) {
+            for label in labels {
+                // Codes follow the order of the labels.
+                interner.code(label, 0);
+            }
+        }
         Ok(Batcher {
             model,
             deliver,
@@ -100,8 +157,8 @@ impl<'m, F: FnMut(RowBatch) -> Result<()>> Batcher<'m, F> {
             columns: Vec::new(),
             warnings: Vec::new(),
             groups: label_groups(model),
-            interners: (0..n_nodes).map(|_| Interner::default()).collect(),
-            n_sent: vec![0; n_nodes],
+            n_sent: interners.iter().map(|interner| interner.names.len()).collect(),
+            interners,
             is_seen: vec![false; n_nodes],
             local: Vec::new(),
             is_bound: false,
@@ -258,7 +315,9 @@ impl<'m, F: FnMut(RowBatch) -> Result<()>> Batcher<'m, F> {
             .iter_mut()
             .map(|values| values.as_mut().map(|values| values.drain(..n_rows).collect()))
             .collect();
-        let row_counts: CountList = self.counts.drain(..n_rows).collect();
+        let counts: Vec<u64> = self.counts.drain(..n_rows).collect();
+        let row_counts: CountList = counts.iter().copied().collect();
+        let rows = Rows::new(&columns, counts);
         self.cut = None;
         let labels = self.model.nodes().iter().map(|node| Labels::Indexed { size: node.size, first: 0 }).collect();
         let counts = Counts::new(labels, &columns, &row_counts, Vec::new())?;
@@ -280,6 +339,7 @@ impl<'m, F: FnMut(RowBatch) -> Result<()>> Batcher<'m, F> {
         }
         (self.deliver)(RowBatch {
             counts,
+            rows,
             n_rows: n_rows as u64,
             is_seen: self.is_seen.clone(),
             local: self.local.clone(),
@@ -313,7 +373,7 @@ impl<'m, F: FnMut(RowBatch) -> Result<()>> Batcher<'m, F> {
                 return Err(Error::data_at(&self.source, line, Some("count"), message));
             }
             RowCount::Unknown => {
-                let message = "the count is `?`; a stream cannot have unknown cells, so use --method vb";
+                let message = "the count is `?`, but a stream cannot have unknown cells; leave --stream out, or use fit --method vb";
                 return Err(Error::data_at(&self.source, line, Some("count"), message));
             }
         };
@@ -327,6 +387,9 @@ impl<'m, F: FnMut(RowBatch) -> Result<()>> Batcher<'m, F> {
         // Half a batch more must be there, so that the last one is never small: it would be a wild step.
         match self.cut {
             Some(cut) if self.counts.len() - cut >= self.options.n_rows.div_ceil(2) => self.deliver_first(cut),
+            _ if self.options.is_prompt && self.counts.len() >= self.options.n_rows => {
+                self.deliver_first(self.counts.len())
+            }
             _ => Ok(()),
         }
     }

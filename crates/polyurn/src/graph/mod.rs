@@ -19,7 +19,7 @@ mod spec;
 mod statement;
 mod triangulate;
 
-pub use batches::{BatchOptions, Batcher, RowBatch, StreamLabels};
+pub use batches::{BatchOptions, Batcher, RowBatch, Rows, StreamLabels};
 pub(crate) use bind::label_groups;
 pub use bind::{BindOptions, Binding, SeenNode, bind, bind_owned, bind_without_data, resolve_for};
 pub use contraction::Contraction;

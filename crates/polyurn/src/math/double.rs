@@ -5,10 +5,11 @@
 //! sum and product are those of Knuth (1969) and Dekker (1971). Nothing here uses fused multiply-add, so results do not
 //! depend on the processor.
 
+use serde::{Deserialize, Serialize};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// An unevaluated sum `hi + lo` with |lo| at most half a unit in the last place of `hi`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Double {
     hi: f64,
     lo: f64,

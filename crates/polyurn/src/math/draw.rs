@@ -103,6 +103,13 @@ pub fn below(n: u64, rng: &mut impl Rng) -> u64 {
     rng.random_range(0..n)
 }
 
+/// Puts a list in a random order.
+pub fn shuffle(list: &mut [u32], rng: &mut impl Rng) {
+    for last in (1..list.len()).rev() {
+        list.swap(last, below(last as u64 + 1, rng) as usize);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

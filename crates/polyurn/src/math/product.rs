@@ -1,6 +1,7 @@
 //! Logs of long products of rising factorials, the shape of every closed form of the urn.
 
 use super::double::Double;
+use serde::{Deserialize, Serialize};
 
 /// Up to this many factors a rising factorial is multiplied out; beyond, Stirling's series is cheaper.
 const MULTIPLY_UP_TO: u64 = 32;
@@ -14,7 +15,7 @@ const BIG: f64 = 1e150;
 /// The log of a product, built factor by factor with 32 digits and any exponent.
 ///
 /// Factors go into a running product, so that a thousand small rising factorials cost one logarithm.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LnProduct {
     ln: Double,
     product: Double,

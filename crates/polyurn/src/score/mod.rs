@@ -2,16 +2,18 @@
 
 mod choose;
 mod maximised;
+mod running;
 mod scored;
 
 pub use choose::{ASKED_FOR, order_by};
 pub use maximised::{Maximised, free_sizes};
+pub use running::{Running, Standing};
 pub use scored::{Annealed, Particles, Score};
 
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
-use crate::engine::anneal::AnnealWish;
+use crate::engine::anneal::{AnnealWish, foreseen_sweep};
 use crate::engine::exact::TotalsRange;
 use crate::engine::naive::naive;
 use crate::engine::smc::{Settled, Wish};
@@ -130,6 +132,15 @@ pub struct Means {
     pub time: Option<Duration>,
     /// Of all random draws.
     pub seed: Seed,
+}
+
+/// Rough seconds of a sweep over all tokens of a bound model, for sharing out time.
+///
+/// # Errors
+/// As for [`Scoring::score`].
+pub(crate) fn seconds_per_sweep(binding: &Binding, settings: &PriorSettings) -> Result<f64> {
+    let prior = Prior::build(&binding.model, settings)?;
+    foreseen_sweep(&Problem::new(&binding.model, &prior, &binding.counts)?)
 }
 
 impl Scoring {

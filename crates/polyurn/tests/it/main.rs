@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod allocation;
+mod anneal_cases;
 mod cases;
 mod decomposition;
 mod em;
@@ -18,6 +19,7 @@ mod independent_reference;
 mod invariance;
 mod large_tables;
 mod limits;
+mod online;
 mod plan_brute_force;
 mod predict;
 mod presets;

@@ -40,6 +40,11 @@ const MAX_LOOKS: usize = 3_000_000;
 /// Numbers of states are cut off here, so that sums of them stay finite.
 const LN_MAX_STATES: f64 = 575.0;
 
+/// A number of states that was cut off, and any beyond: all that is known is that there are more.
+pub fn most_states() -> f64 {
+    LN_MAX_STATES.exp()
+}
+
 /// Picks the cheapest of several orders. `touches[r]` are the effects of record r's ways; `label_sets` are the sizes of the
 /// sets of exchangeable labels. Slots that are `kept_to_end` are never forgotten.
 pub fn choose_order(
@@ -103,7 +108,7 @@ fn forecast(
     while at < order.len() {
         let layer = (at + step - 1).min(order.len() - 1);
         let ln_states = ln_layer_states(&order[..=layer], counts, touches, &last, layer, label_sets);
-        let n_states = ln_states.clamp(0.0, LN_MAX_STATES).exp();
+        let n_states = ln_states.max(0.0).exp().min(most_states());
         forecast.n_states = forecast.n_states.max(n_states);
         let n_steps: f64 =
             order[at..=layer].iter().map(|&record| counts[record] as f64 * touches[record].len() as f64).sum();

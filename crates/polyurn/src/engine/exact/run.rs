@@ -1,10 +1,12 @@
 //! Running a compiled program: cost check, the loop over tokens, checkpoints, unknown cells.
 
 use super::layer::{Digit, Layer};
+use super::order::most_states;
 use super::program::{CertainTouch, CompiledWay, Goal, Program, UnknownStep, forecast_with_unknown};
 use super::tail::{Components, ln_totals};
 use crate::control::Control;
 use crate::engine::Problem;
+use crate::engine::bytes::show_bytes;
 use crate::engine::mixer::Mixer;
 use crate::error::{Error, Result};
 use crate::math::{Double, LnProduct, Scaled, TINY};
@@ -26,7 +28,7 @@ impl Default for Exact {
 /// What an exact run will cost, foreseen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
-    /// Largest number of states at once.
+    /// Largest number of states at once; numbers beyond any machine are cut off.
     pub states: f64,
     /// State transitions in all.
     pub transitions: f64,
@@ -34,6 +36,22 @@ pub struct Cost {
     pub bytes: f64,
     /// Rough time on one core.
     pub seconds: f64,
+}
+
+impl Cost {
+    /// The number of states in words: `about 37 states`, or that there are more than anybody counts.
+    pub fn show_states(&self) -> String {
+        show_states("about", self.states)
+    }
+}
+
+/// `about` or `up to` so many states; where their number was cut off, more than that.
+fn show_states(about: &str, n_states: f64) -> String {
+    match n_states {
+        n if n >= most_states() => format!("more than {:.0e} states", most_states()),
+        n if n < 1e4 => format!("{about} {} state{}", n.round(), if n.round() == 1.0 { "" } else { "s" }),
+        n => format!("{about} {n:.1e} states"),
+    }
 }
 
 /// Longest list of totals by convolution, whose time grows with its square: about a minute.
@@ -143,12 +161,14 @@ impl Exact {
         }
         if n_states > 1e18 {
             return Err(Error::TooCostly(format!(
-                "exact: up to {n_states:.1e} states, far beyond the limit of {}; use fewer tokens or hidden values",
+                "exact: {}, far beyond the limit of {}; use fewer tokens or hidden values",
+                show_states("up to", n_states),
                 show_bytes(self.max_memory as f64)
             )));
         }
         Err(Error::TooCostly(format!(
-            "exact: up to {n_states:.2e} states would take {}, beyond the limit of {}; raise --max-memory, or use fewer tokens",
+            "exact: {} would take {}, beyond the limit of {}; raise --max-memory, or use fewer tokens",
+            show_states("up to", n_states),
             show_bytes(n_states * bytes_per_state),
             show_bytes(self.max_memory as f64)
         )))
@@ -186,18 +206,6 @@ impl Prepared<'_> {
         };
         Ok(ExactSequence { ln_p_sequence: program.closed_form.ln() + Double::from(total.ln()), max_states })
     }
-}
-
-/// A number of bytes for people.
-pub(super) fn show_bytes(bytes: f64) -> String {
-    let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
-    let mut value = bytes;
-    let mut unit = 0;
-    while value >= 1000.0 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    if value >= 1e6 { format!("{value:.1e} {}", units[unit]) } else { format!("{value:.3} {}", units[unit]) }
 }
 
 enum DigitSize {
@@ -457,5 +465,25 @@ fn multiply_certain(certain: &[CertainTouch], m: u64, product: &mut LnProduct) {
                 (false, true) => product.divide(Double::from(touch.pseudo.value) + Double::from(n)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_states_have_the_digits_that_a_forecast_has() {
+        let shown = [1.2, 7.0, 36.6, 9999.0, 1.47e10, 3.8e238, most_states()].map(|n| show_states("about", n));
+        let wanted = [
+            "about 1 state",
+            "about 7 states",
+            "about 37 states",
+            "about 9999 states",
+            "about 1.5e10 states",
+            "about 3.8e238 states",
+            "more than 5e249 states",
+        ];
+        assert_eq!(shown, wanted);
     }
 }

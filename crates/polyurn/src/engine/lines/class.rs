@@ -1,5 +1,6 @@
 //! Counters that share their lines, and the pseudo-counts of each.
 
+use crate::counts::MISSING;
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
 use crate::error::{Error, Result};
@@ -52,6 +53,19 @@ impl Class {
         let mut keys: Vec<(u32, &[u32])> = self.blocks.iter().map(|(key, &block)| (block, &**key)).collect();
         keys.sort_unstable();
         keys
+    }
+
+    /// The values that pick the block, and the line within it as far as the others are seen.
+    pub fn split(&self, values: impl Iterator<Item = u32>) -> (Box<[u32]>, u32) {
+        let (mut key, mut offset) = (Vec::new(), 0);
+        for (position, value) in values.enumerate() {
+            if self.is_key[position] {
+                key.push(value);
+            } else if value != MISSING {
+                offset += self.strides[position] * value as usize;
+            }
+        }
+        (key.into(), offset as u32)
     }
 
     /// The values of all positions for a line of the block with this key.

@@ -5,7 +5,7 @@ use super::kernel::{BucketShape, Kernel, Term, Touch};
 use super::uses::{Use, Uses};
 use crate::engine::Problem;
 use crate::engine::kind::Kind;
-use crate::graph::{Model, NodeIndex};
+use crate::graph::{Model, NodeIndex, TableIndex};
 use crate::plan::Pattern;
 
 /// Joint states of a record's unseen nodes up to which they are handled as one variable even where message passing
@@ -16,12 +16,13 @@ const ALWAYS_JOINT: f64 = 64.0;
 const JOINT_IF_TIED: f64 = 4096.0;
 
 /// What a kernel is made from.
-#[derive(Debug)]
 pub struct KernelBuilder<'b, 'a> {
     pub problem: &'b Problem<'a>,
     pub classes: &'b [Class],
     pub counted: &'b [Counted],
     pub uses: &'b Uses,
+    /// Which of two groups a table belongs to: only factors of the same group cancel.
+    pub group: &'b dyn Fn(TableIndex) -> bool,
 }
 
 /// A bucket before its terms are known: the nodes of its states, and the share of each in the state's number.
@@ -149,9 +150,11 @@ impl KernelBuilder<'_, '_> {
         let repeated: Vec<bool> = (0..terms.len())
             .map(|ix| !terms[ix].earlier.is_empty() || terms.iter().any(|other| other.earlier.contains(&ix)))
             .collect();
+        let group = |term: &Term| (self.group)(self.counted[term.counted].table);
         let same = |a: &Term, b: &Term| {
             a.touch == b.touch
                 && a.bucket == b.bucket
+                && group(a) == group(b)
                 && matches!((even(a), even(b)), (Some(x), Some(y)) if x > 0.0 && (x - y).abs() <= 4.0 * f64::EPSILON * x)
         };
         if repeated.contains(&true) {

@@ -8,7 +8,8 @@
 
 use super::class::{Class, Counted, Pseudo};
 use super::compile::KernelBuilder;
-use super::kernel::{Kernel, Term, Touch};
+use super::grow::place;
+use super::kernel::{Kernel, Term};
 use super::uses::{CertainUse, Uses};
 use crate::Seed;
 use crate::counts::MISSING;
@@ -105,7 +106,7 @@ pub struct Layout {
     /// For each kernel whether every term has one pseudo-count for all its lines.
     pub is_even: Vec<bool>,
     /// For each kernel how small and large its terms can be.
-    extents: Vec<Vec<Extent>>,
+    pub(super) extents: Vec<Vec<Extent>>,
     n_tokens: u64,
 }
 
@@ -115,6 +116,15 @@ impl Layout {
     /// # Errors
     /// When a table that must be kept whole has too many cells, or there are more tokens than can be numbered.
     pub fn new(problem: &Problem<'_>) -> Result<Self> {
+        Layout::with_groups(problem, &|_| false)
+    }
+
+    /// The same with the factors of two groups of tables apart, for those who give them different powers: factors of one table
+    /// do not cancel those of a table of the other group.
+    ///
+    /// # Errors
+    /// As for [`Layout::new`].
+    pub fn with_groups(problem: &Problem<'_>, group: &dyn Fn(TableIndex) -> bool) -> Result<Self> {
         problem.check_whole("smc")?;
         let n_tokens = problem.counts.n_tokens;
         let uses = Uses::collect(problem);
@@ -124,7 +134,7 @@ impl Layout {
             counted.push(Counted { table, kind, class, pseudo: Pseudo::new(problem.prior, table, kind) });
         }
         counted.sort_by_key(|counted| (counted.table, counted.kind));
-        let builder = KernelBuilder { problem, classes: &classes, counted: &counted, uses: &uses };
+        let builder = KernelBuilder { problem, classes: &classes, counted: &counted, uses: &uses, group };
         let mut kernels: Vec<Kernel> =
             problem.plan.patterns().iter().enumerate().map(|(ix, pattern)| builder.pattern(ix, pattern)).collect();
         if !problem.counts.unknown.is_empty() {
@@ -157,7 +167,7 @@ impl Layout {
                 records.source.push((pattern_ix as u32, record_ix as u32));
                 records.start.push(records.places.len() as u32);
                 for touch in &kernel.touches {
-                    let place = interner.place(&mut classes[touch.class], touch, &record);
+                    let place = place(&mut interner.blocks, &mut classes[touch.class], touch, &record);
                     interner.blocks[place.block as usize].n_uses += count;
                     records.places.push(place);
                 }
@@ -171,7 +181,11 @@ impl Layout {
         }
         let unknown = kernels.get(problem.counts.blocks.len()).map(|kernel| {
             record.fill(MISSING);
-            kernel.touches.iter().map(|touch| interner.place(&mut classes[touch.class], touch, &record)).collect()
+            kernel
+                .touches
+                .iter()
+                .map(|touch| place(&mut interner.blocks, &mut classes[touch.class], touch, &record))
+                .collect()
         });
         let closed_form = interner.closed_form();
         let unknown_pattern = problem.counts.blocks.len();
@@ -332,26 +346,6 @@ impl Interner<'_, '_> {
         *self.certain.entry((used.table, used.kind, values)).or_insert(0) += count;
     }
 
-    fn place(&mut self, class: &mut Class, touch: &Touch, record: &[u32]) -> Place {
-        let mut offset = 0;
-        let mut key: Vec<u32> = Vec::new();
-        for (position, node) in touch.nodes.iter().enumerate() {
-            let value = record[node.ix()];
-            if class.is_key[position] {
-                key.push(value);
-            } else if value != MISSING {
-                offset += class.strides[position] * value as usize;
-            }
-        }
-        let blocks = &mut self.blocks;
-        let in_class = class.blocks.len() as u32;
-        let block = *class.blocks.entry(key.into()).or_insert_with(|| {
-            blocks.push(Block { class: touch.class as u32, in_class, n_uses: 0 });
-            blocks.len() as u32 - 1
-        });
-        Place { block, offset: offset as u32 }
-    }
-
     /// What certain cells and rows come to together.
     fn closed_form(&self) -> Double {
         let mut entries: Vec<(&CounterKey, &u64)> = self.certain.iter().collect();
@@ -396,11 +390,11 @@ fn single_hidden(problem: &Problem<'_>, kernels: &[Kernel], n_classes: usize) ->
 
 /// How small and how large the pseudo-counts of a term can be, and how much it counts.
 #[derive(Debug)]
-struct Extent {
-    power: f64,
-    is_numerator: bool,
-    ln_smallest: f64,
-    largest: f64,
+pub(super) struct Extent {
+    pub(super) power: f64,
+    pub(super) is_numerator: bool,
+    pub(super) ln_smallest: f64,
+    pub(super) largest: f64,
 }
 
 /// The extents of a kernel's terms. Zero pseudo-counts are no danger: their products are meant to be zero.

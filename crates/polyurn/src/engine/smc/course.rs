@@ -3,6 +3,7 @@
 use super::frame::Frame;
 use super::lanes::{Lanes, Shard};
 use super::prepared::{Heat, LISTED, Prepared, Storage};
+use super::token::Token;
 use super::word::Word;
 use super::workspace::{Workspace, rebuild};
 use crate::engine::lines::{Kernel, Touch};
@@ -117,14 +118,17 @@ impl Course<'_> {
         }
     }
 
+    /// The token in a slot.
+    fn token(&self, slot: usize) -> Token<'_> {
+        let prepared = &self.prepared[slot];
+        Token { isa: self.isa, kernel: &self.layout.kernels[prepared.kernel], prepared }
+    }
+
     /// Weighs a new token once more, in particles that were resampled since. The uniform numbers stay: resampling did not
     /// look at what they would have led to.
     pub fn weigh_resampled<W: Word>(&self, shard: &mut Shard<W>, slot: usize) {
-        let prepared = &self.prepared[slot];
-        let kernel = &self.layout.kernels[prepared.kernel];
-        let lanes = shard.weights.len();
-        let uniforms = shard.uniforms.last(Workspace::<W>::n_uniforms(kernel, lanes));
-        shard.work.weigh(self.isa, kernel, prepared, &shard.lines, uniforms, lanes);
+        let Shard { lines, weights, work, uniforms, .. } = shard;
+        self.token(slot).weigh(lines, work, uniforms, weights.len());
     }
 
     /// Weighs a new token, and multiplies its probabilities into the weights unless they are logs: those need to know the
@@ -143,20 +147,8 @@ impl Course<'_> {
 
     /// Draws the states of a new token that was weighed, and counts them.
     pub fn draw_unkept<W: Word>(&self, shard: &mut Shard<W>, slot: usize) {
-        let prepared = &self.prepared[slot];
-        let kernel = &self.layout.kernels[prepared.kernel];
-        let lanes = shard.weights.len();
-        let uniforms = shard.uniforms.last(Workspace::<W>::n_uniforms(kernel, lanes));
-        shard.work.draw(self.isa, kernel, uniforms, lanes);
-        if !kernel.is_exact {
-            shard.work.correct(kernel, prepared, &shard.lines, lanes);
-            shard
-                .weights
-                .iter_mut()
-                .zip(&shard.work.corrections)
-                .for_each(|(weight, correction)| *weight *= correction);
-        }
-        shard.work.add(self.isa, kernel, prepared, &mut shard.lines, lanes);
+        let Shard { lines, weights, work, uniforms, .. } = shard;
+        self.token(slot).draw(lines, work, uniforms, weights);
     }
 
     /// The same for the token at a position, whose states are kept if anybody needs them later.
@@ -172,25 +164,14 @@ impl Course<'_> {
 
     /// One collapsed Gibbs update of a token that is in the urn already, with the next numbers of the shard's stream.
     pub fn draw_again<W: Word>(&self, shard: &mut Shard<W>, slot: usize, position: usize, n_placed: u32) {
-        let prepared = &self.prepared[slot];
-        let kernel = &self.layout.kernels[prepared.kernel];
+        let token = self.token(slot);
         let lanes = shard.weights.len();
         let n_kept = self.frame.storage.n_counts() * lanes;
-        let (first, n) = (self.first_state[position] as usize * lanes - n_kept, kernel.buckets.len() * lanes);
+        let (first, n) = (self.first_state[position] as usize * lanes - n_kept, token.kernel.buckets.len() * lanes);
         self.rebuild_listed(shard, slot, n_placed, position as u32);
         let Shard { lines, work, uniforms, rng, .. } = shard;
         let (counts, states) = lines.split_at_mut(n_kept);
-        let states = &mut states[first..][..n];
-        work.remove(self.isa, kernel, prepared, states, counts, lanes);
-        let drawn_with = uniforms.fill(self.isa, Workspace::<W>::n_uniforms(kernel, lanes), rng);
-        work.weigh(self.isa, kernel, prepared, counts, drawn_with, lanes);
-        work.draw(self.isa, kernel, drawn_with, lanes);
-        if !kernel.is_exact {
-            let accepted_with = uniforms.fill(self.isa, lanes, rng);
-            work.accept_or_keep(kernel, prepared, states, counts, accepted_with, lanes);
-        }
-        work.add(self.isa, kernel, prepared, counts, lanes);
-        states.copy_from_slice(&work.states[..n]);
+        token.draw_again(counts, &mut states[first..][..n], work, uniforms, rng, lanes);
     }
 }
 

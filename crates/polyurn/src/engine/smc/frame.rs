@@ -5,6 +5,7 @@ use super::lanes::{COPIED_AT_ONCE, lanes_for};
 use super::prepared::{LISTED, Storage};
 use super::run::Path;
 use super::workspace::Workspace;
+use crate::engine::bytes::show_bytes;
 use crate::engine::lines::Kernel;
 use crate::engine::lines::{Block, Layout};
 use crate::error::{Error, Result};
@@ -104,15 +105,16 @@ impl Frame {
                 return Ok(frame);
             }
             if threshold > 1e9 {
-                let size = |bytes: f64| {
-                    if bytes < 1e8 { format!("{:.1} MB", bytes / 1e6) } else { format!("{:.1} GB", bytes / 1e9) }
+                // Particles come in whole vectors.
+                let n_vectors = (max_memory as f64 / bytes * slots / lanes as f64).floor();
+                let way_out = match (n_vectors * lanes as f64) as u64 {
+                    0 => "raise --max-memory".to_owned(),
+                    most => format!("use at most {most} with --particles, or raise --max-memory"),
                 };
                 return Err(Error::TooCostly(format!(
-                    "{n_particles} particles need about {} of memory, more than the {} allowed; use at most {} with \
-                     --particles, or raise --max-memory",
-                    size(bytes),
-                    size(max_memory as f64),
-                    ((max_memory as f64 / bytes * n_particles as f64) as u64).max(1),
+                    "{n_particles} particles need about {} of memory, more than the {} allowed; {way_out}",
+                    show_bytes(bytes),
+                    show_bytes(max_memory as f64),
                 )));
             }
             // Too big: rebuild more blocks from their tokens.

@@ -41,8 +41,9 @@ impl<W: Word> EightJob for WeighAndDraw<'_, W> {
     #[inline(always)]
     fn run<E: Eight>(self) {
         let Terms { n_cells, powers, highs, .. } = self.terms;
-        let are_plain =
-            powers[..n_cells].iter().all(|&power| power == 1) && highs[..n_cells].iter().all(|&high| high == 0);
+        let are_plain = E::HAS_COPIES
+            && powers[..n_cells].iter().all(|&power| power == 1)
+            && highs[..n_cells].iter().all(|&high| high == 0);
         let has_high = highs[n_cells..].iter().any(|&high| high > 0);
         match (n_cells, &powers[n_cells..], has_high) {
             (1, [], _) if are_plain => self.go::<E, _>(Few::<1, 0, false>),

@@ -46,6 +46,8 @@ pub struct Shard<W> {
     pub rng: Stream,
     /// Buffers for moves of whole groups.
     pub reallocation: Reallocation<W>,
+    /// The states of a token that is drawn again, where they stand between counts.
+    pub kept: Vec<W>,
     /// How to gather lines.
     plan: Gather,
 }
@@ -190,6 +192,7 @@ impl<W: Word> Lanes<W> {
             uniforms: Uniforms::new((most_buckets + 1) * lanes),
             rng: Seed(0).stream(Purpose::Particles, 0, 0, 0),
             reallocation: Reallocation::default(),
+            kept: Vec::new(),
             plan: Gather::default(),
         };
         let shards_of_thread = n_shards.div_ceil(n_threads);
@@ -213,6 +216,21 @@ impl<W: Word> Lanes<W> {
             is_parallel,
             shards_of_thread,
         }
+    }
+
+    /// Adds lines of zeros behind all others, to be brought up to date together, and gives the number of their unit.
+    pub fn add_lines(&mut self, n: u32) -> usize {
+        let first = self.units.last().map_or(0, |unit| unit.first + unit.n);
+        for shard in &mut self.shards {
+            shard.lines.resize((first + n) as usize * self.lanes, W::default());
+        }
+        self.units.push(Unit { first, n, generation: self.genealogy.now() });
+        self.units.len() - 1
+    }
+
+    /// Number of units.
+    pub fn n_units(&self) -> usize {
+        self.units.len()
     }
 
     /// Does something in every shard, on several threads where that is worth it. Lines that are being brought up to date are

@@ -10,6 +10,7 @@
 //! - `frame`, `lanes`, `genealogy`: particles in memory, resampled without copying;
 //! - `order`, `course`, `cooling`, `reallocate`, `run`: one run;
 //! - `align`, `posterior`: what its particles say; `replicates`, `estimate`: many runs and one answer;
+//! - `online`: runs that follow a stream, which share `mass` and `token` with those that do not;
 //! - `tune`, `speed`: settings that were not asked for.
 
 mod align;
@@ -21,6 +22,8 @@ mod fused;
 mod genealogy;
 mod lanes;
 mod loops;
+mod mass;
+pub mod online;
 mod order;
 mod posterior;
 mod prepared;
@@ -30,6 +33,7 @@ mod run;
 mod schedule;
 mod speed;
 mod threads;
+mod token;
 mod tune;
 mod word;
 mod workspace;

@@ -3,7 +3,7 @@
 use crate::counts::Counts;
 use crate::engine::lines::Records;
 use crate::graph::NodeIndex;
-use crate::math::draw;
+use crate::math::draw::shuffle;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -54,12 +54,5 @@ fn value(records: &Records, counts: &Counts, record: usize, node: NodeIndex) -> 
     match block.seen.binary_search(&node.0) {
         Ok(column) => block.values[column][row as usize],
         Err(_) => crate::counts::MISSING,
-    }
-}
-
-/// Puts a list in a random order.
-pub fn shuffle(list: &mut [u32], rng: &mut impl Rng) {
-    for last in (1..list.len()).rev() {
-        list.swap(last, draw::below(last as u64 + 1, rng) as usize);
     }
 }

@@ -1,8 +1,8 @@
 //! Which earlier tokens are drawn again after a new one, and how many. Fixed before the run: any schedule that does not look
 //! at the run's particles is unbiased. The default won; the others are there to be tried (docs/smc.md).
 
-use super::order::shuffle;
 use crate::math::draw;
+use crate::math::draw::shuffle;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 

@@ -186,7 +186,7 @@ impl Mixture<'_> {
     fn groups<E: Eight, const N: usize>(&mut self, run: usize, records: Range<usize>) {
         let families = &self.arrangement.record_families;
         let wants = families.iter().any(|&family| self.chunk.shifts[family].is_some());
-        match (families.len(), wants) {
+        match (if E::HAS_COPIES { families.len() } else { ANY }, wants) {
             (1, false) => self.in_registers::<E, N, 1, false>(run, records),
             (1, true) => self.in_registers::<E, N, 1, true>(run, records),
             (2, false) => self.in_registers::<E, N, 2, false>(run, records),

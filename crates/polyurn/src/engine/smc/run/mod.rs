@@ -7,6 +7,7 @@ mod weights;
 use super::course::{Course, list_tokens};
 use super::frame::Frame;
 use super::lanes::{Lanes, Shard};
+use super::mass::Mass;
 use super::order::{Order, tokens};
 use super::prepared::{Heat, LISTED};
 use super::resample::{Scheme, When};
@@ -91,15 +92,10 @@ pub struct Run<'r, W> {
     course: Course<'r>,
     path: &'r Path,
     lanes: Lanes<W>,
-    /// ln of what the weights of earlier generations came to.
-    log: f64,
-    weight_total: f64,
+    mass: Mass,
     result: RunResult,
     /// How often the effective sample size was measured, to thin its trace.
     n_measured: u64,
-    /// Buffers for resampling: all weights, or their sums before each shard, and each slot's ancestor.
-    weights: Vec<f64>,
-    ancestors: Vec<u32>,
 }
 
 /// How many particles, and who does the work.
@@ -185,9 +181,7 @@ impl<'r, W: Word> Run<'r, W> {
             variance: 0.0,
             n_updates: 0,
         };
-        let weight_total = n_particles as f64;
-        let (weights, ancestors) = (Vec::new(), Vec::new());
-        Run { course, path, lanes, log: 0.0, weight_total, result, n_measured: 0, weights, ancestors }
+        Run { course, path, lanes, mass: Mass::new(n_particles), result, n_measured: 0 }
     }
 
     /// Goes through all tokens, from where an earlier run was stopped if its state was kept.
@@ -264,10 +258,9 @@ impl<'r, W: Word> Run<'r, W> {
                 self.reallocate(n_tokens, &go_on)?;
             }
         }
-        let n_particles = self.lanes.n_particles as f64;
-        let lanes_part = self.log + (self.weight_total / n_particles).ln();
+        let lanes_part = self.mass.ln_mean(self.lanes.n_particles);
         self.result.ln_p_sequence = self.course.layout.closed_form.value() + lanes_part;
-        self.result.variance = self.ancestor_variance();
+        self.result.variance = self.mass.ancestor_variance(&self.lanes, self.result.n_resampled);
         self.result.n_ancestors = self.lanes.genealogy.n_eves(self.lanes.n_particles);
         Ok(())
     }
@@ -285,7 +278,7 @@ impl<'r, W: Word> Run<'r, W> {
         let mut logs = vec![self.result.ln_p_sequence];
         let Some(places) = &self.course.layout.unknown else { return Ok(logs) };
         let kernel = self.course.layout.kernels.len() - 1;
-        let n_particles = self.lanes.n_particles as f64;
+        let n_particles = self.lanes.n_particles;
         let mut certain = self.course.layout.closed_form.value();
         while wants_more(&logs) && logs[logs.len() - 1] > f64::NEG_INFINITY {
             tick(1.0)?;
@@ -297,11 +290,11 @@ impl<'r, W: Word> Run<'r, W> {
             self.lanes.refresh();
             let course = &self.course;
             self.lanes.each(|shard| course.weigh_new(shard, 0));
-            if !self.take_totals(0) {
+            if !self.mass.take_totals(&mut self.lanes, self.course.prepared[0].is_guarded()) {
                 logs.push(f64::NEG_INFINITY);
                 break;
             }
-            logs.push(certain + self.log + (self.weight_total / n_particles).ln());
+            logs.push(certain + self.mass.ln_mean(n_particles));
             let was_resampled = self.measure();
             if was_resampled {
                 self.resample();
@@ -330,7 +323,7 @@ impl<'r, W: Word> Run<'r, W> {
     /// Weights of the particles, adding up to one.
     pub fn normalised_weights(&self) -> Vec<f64> {
         let weights = self.lanes.shards.iter().flat_map(|shard| &shard.weights).take(self.lanes.n_particles);
-        weights.map(|weight| weight / self.weight_total).collect()
+        weights.map(|weight| weight / self.mass.total).collect()
     }
 
     /// Number of particles.
@@ -419,7 +412,7 @@ impl<'r, W: Word> Run<'r, W> {
             course.rebuild_listed(shard, 0, n_before, u32::MAX);
             course.weigh_new(shard, 0);
         });
-        if !self.take_totals(0) {
+        if !self.mass.take_totals(&mut self.lanes, self.course.prepared[0].is_guarded()) {
             return false;
         }
         let was_resampled = self.measure() && !is_last;
@@ -448,8 +441,8 @@ impl<'r, W: Word> Run<'r, W> {
         });
         if !course.layout.kernels[course.prepared[0].kernel].is_exact {
             self.lanes.shards.iter_mut().for_each(Shard::add_up);
-            self.weight_total = self.total_weight();
-            self.rescale();
+            self.mass.add_up(&self.lanes);
+            self.mass.rescale(&mut self.lanes);
         }
         self.result.n_updates += (1 + again.len() as u64) * self.lanes.n_particles as u64;
         true

@@ -101,9 +101,9 @@ impl<W: Word> Run<'_, W> {
                 course.cool_block(shard, block_ix, table);
             }
         });
-        self.multiply_by_logs();
+        self.mass.multiply_by_logs(&mut self.lanes);
         self.lanes.shards.iter_mut().for_each(Shard::add_up);
-        self.weight_total = self.total_weight();
+        self.mass.add_up(&self.lanes);
         if self.measure() && !is_last {
             self.resample();
         }

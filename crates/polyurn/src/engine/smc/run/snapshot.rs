@@ -63,8 +63,8 @@ impl<W: Word> Run<'_, W> {
             place,
             step: self.course.step,
             scale: self.course.heat.scale,
-            log: self.log,
-            weight_total: self.weight_total,
+            log: self.mass.log,
+            weight_total: self.mass.total,
             n_measured: self.n_measured,
             result: self.result.clone(),
             n_bytes,
@@ -101,8 +101,8 @@ impl<W: Word> Run<'_, W> {
         self.lanes.genealogy.set_eves(&saved.eves);
         self.course.step = saved.step;
         self.course.heat = Heat::new(self.course.layout, saved.scale);
-        self.log = saved.log;
-        self.weight_total = saved.weight_total;
+        self.mass.log = saved.log;
+        self.mass.total = saved.weight_total;
         self.n_measured = saved.n_measured;
         self.result = saved.result;
         Some(saved.place)
