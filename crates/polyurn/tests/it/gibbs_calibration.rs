@@ -5,7 +5,7 @@ use crate::support::{settings, tables};
 use polyurn::control::Control;
 use polyurn::counts::Counts;
 use polyurn::engine::Problem;
-use polyurn::engine::gibbs::Gibbs;
+use polyurn::engine::gibbs::{Gibbs, Moves};
 use polyurn::graph::{ModelSource, bind_without_data};
 use polyurn::math::draw;
 use polyurn::prior::{Prior, PriorSettings};
@@ -18,7 +18,7 @@ const DRAWS: u64 = 25;
 const APART: u64 = 12;
 
 /// z-scores of mean and spread of the ranks of ln p(sequence, hidden values).
-fn z_scores(text: &str, settings: &PriorSettings, n_hidden: usize, n_rounds: u64) -> [f64; 2] {
+fn z_scores(text: &str, settings: &PriorSettings, n_hidden: usize, moves: Moves, n_rounds: u64) -> [f64; 2] {
     let (model, _, _) = bind_without_data(&ModelSource::parse(text).unwrap(), None).unwrap();
     let prior = Prior::build(&model, settings).unwrap();
     let mut ranks: Vec<f64> = Vec::new();
@@ -33,7 +33,7 @@ fn z_scores(text: &str, settings: &PriorSettings, n_hidden: usize, n_rounds: u64
         }
         let counts = Counts::hiding(&model.sizes(), n_hidden, urn.tokens());
         let problem = Problem::new(&model, &prior, &counts).unwrap();
-        let gibbs = Gibbs { chains: 1, sweeps: (DRAWS + 3) * APART, ..Default::default() };
+        let gibbs = Gibbs { chains: 1, sweeps: (DRAWS + 3) * APART, moves, ..Default::default() };
         let chain = gibbs.run(&problem, Seed(round), &mut Control::default()).unwrap().chains.remove(0);
         let drawn = chain.ln_joint.iter().skip(4 * APART as usize - 1).step_by(APART as usize);
         let (mut below, mut equal) = (0.0, 0.0);
@@ -54,12 +54,16 @@ fn z_scores(text: &str, settings: &PriorSettings, n_hidden: usize, n_rounds: u64
 }
 
 fn check(text: &str, settings: &PriorSettings, n_hidden: usize, n_rounds: u64) {
-    let mut scores = z_scores(text, settings, n_hidden, n_rounds);
+    check_moves(text, settings, n_hidden, Moves::Tokens, n_rounds);
+}
+
+fn check_moves(text: &str, settings: &PriorSettings, n_hidden: usize, moves: Moves, n_rounds: u64) {
+    let mut scores = z_scores(text, settings, n_hidden, moves, n_rounds);
     if scores.iter().any(|z| z.abs() > 4.5) {
         // One rerun with four times the replicates, no other.
-        scores = z_scores(text, settings, n_hidden, 4 * n_rounds);
+        scores = z_scores(text, settings, n_hidden, moves, 4 * n_rounds);
     }
-    assert!(scores.iter().all(|z| z.abs() <= 4.5), "{text}: {scores:?}");
+    assert!(scores.iter().all(|z| z.abs() <= 4.5), "{text} {moves:?}: {scores:?}");
 }
 
 fn uneven() -> PriorSettings {
@@ -76,6 +80,11 @@ fn check_all(n_rounds: u64) {
     check("k[3] -> i[2] j[3]", &uneven(), 1, n_rounds);
     check("r[2] -> i[3] j[3]; i ~ j", &settings(1.3), 1, n_rounds);
     check("g[2] -> h[3]; g -> x[3]; h -> y[2]", &settings(0.8), 2, n_rounds);
+    // Moves of all tokens at once. Clouds of 16 are large enough that independent ones are often taken.
+    for moves in [Moves::Conditional(4), Moves::Independent(16)] {
+        check_moves("k[3] -> i[2] j[3]", &uneven(), 1, moves, n_rounds);
+        check_moves("r[2] -> i[3] j[3]; i ~ j", &settings(1.3), 1, moves, n_rounds);
+    }
 }
 
 #[test]

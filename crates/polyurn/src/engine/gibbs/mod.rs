@@ -4,11 +4,13 @@
 //! rows, which change by one when a token comes or goes. All unseen nodes of a token are drawn together.
 //!
 //! - `tokens`: what all chains share; `chain`: the state of one;
+//! - `cloud`: moves of all tokens at once, for small data;
 //! - `weigh`: a token of any model; `single`: models with one hidden node, vectorised over its values;
 //! - `counts`: the counts in memory; `joint`: ln of the joint probability after each sweep;
 //! - `tally`, `posterior`: what kept states say; `mixing`: whether chains agree.
 
 mod chain;
+mod cloud;
 mod counts;
 #[cfg(test)]
 mod geweke;
@@ -31,10 +33,12 @@ use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::replicates::{Replicates, Stage, Team, Turn, Watch, replicates};
 use crate::error::{Error, Result};
+use crate::math::draw::open_unit;
 use crate::simd::Isa;
 use crate::warning::Warning;
 use crate::{Purpose, Seed};
 use chain::Chain;
+use cloud::Cloud;
 use joint::Joint;
 pub use posterior::{GibbsPosterior, Statistic, StatisticKind};
 use serde::{Deserialize, Serialize};
@@ -52,6 +56,20 @@ pub enum Start {
     InOrder,
 }
 
+/// What a sweep is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Moves {
+    /// Every token is drawn anew, given all others.
+    #[default]
+    Tokens,
+    /// All tokens are placed anew by so many particles, one of which follows the present state (conditional sequential Monte
+    /// Carlo, particle Gibbs); then every token is drawn anew.
+    Conditional(usize),
+    /// All tokens are placed anew by so many particles that know nothing of the present state, and the new state is taken or not
+    /// (particle independent Metropolis-Hastings). The chain starts with such a state.
+    Independent(usize),
+}
+
 /// The engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gibbs {
@@ -65,6 +83,8 @@ pub struct Gibbs {
     pub thin: Option<u64>,
     /// Where chains begin.
     pub start: Start,
+    /// What a sweep is.
+    pub moves: Moves,
     /// Instructions to use; all give the same bytes.
     pub isa: Isa,
     /// Threads, over chains; any number gives the same bytes.
@@ -79,6 +99,7 @@ impl Default for Gibbs {
             warm_up: None,
             thin: None,
             start: Start::Scattered,
+            moves: Moves::Tokens,
             isa: Isa::detect(),
             threads: 1,
         }
@@ -92,6 +113,8 @@ pub struct ChainResult {
     pub ln_joint: Vec<f64>,
     /// Its part for each table in the last state.
     pub ln_joint_by_table: Vec<f64>,
+    /// Independent moves that were taken.
+    pub n_taken: u64,
 }
 
 /// All chains.
@@ -110,6 +133,9 @@ pub struct GibbsResult {
 struct Kept {
     ln_joint: Vec<f64>,
     states: Vec<u32>,
+    /// The estimate of the cloud that an independent move came from, and how many were taken.
+    ln_estimate: f64,
+    n_taken: u64,
     tally: Tally,
 }
 
@@ -227,9 +253,9 @@ impl<'j, 'a> Job<'j, 'a> {
     }
 
     fn all(&self, what: &str, control: &mut Control<'_>) -> Result<Replicates<(ChainResult, Tally)>> {
-        let Gibbs { chains, sweeps, start, .. } = self.gibbs;
+        let Gibbs { chains, sweeps, start, moves, .. } = self.gibbs;
         let kept = (self.gibbs.warm_up(), self.gibbs.thin(), self.n_draws);
-        let settings = format!("{what} {sweeps} {start:?} {kept:?}");
+        let settings = format!("{what} {sweeps} {start:?} {moves:?} {kept:?}");
         let fingerprint = self.tokens.layout.fingerprint(&settings, self.seed);
         let stage = Stage::alone("gibbs", fingerprint);
         let team = Team { n_threads: self.gibbs.threads, is_one_by_one: false };
@@ -242,30 +268,60 @@ impl<'j, 'a> Job<'j, 'a> {
         let fits =
             |kept: &Kept| self.tokens.fit(&kept.states) && self.watched.is_none_or(|watched| kept.tally.fits(watched));
         let look = || watch.tick(0.0);
+        let mut cloud = match self.gibbs.moves {
+            Moves::Tokens => None,
+            Moves::Conditional(n) | Moves::Independent(n) => Some(Cloud::new(self.tokens, n)),
+        };
+        let is_independent = matches!(self.gibbs.moves, Moves::Independent(_));
+        let (mut ln_estimate, mut n_taken) = (0.0, 0);
         let (mut chain, mut ln_joint, mut tally) = match watch.saved().filter(fits) {
-            Some(Kept { ln_joint, states, tally }) => {
+            Some(Kept { ln_joint, states, ln_estimate: saved_estimate, n_taken: saved_taken, tally }) => {
+                (ln_estimate, n_taken) = (saved_estimate, saved_taken);
                 (Chain::with_states(self.tokens, single, isa, states), ln_joint, tally)
             }
             None => {
-                let start = match self.gibbs.start {
-                    Start::Scattered => Chain::scattered,
-                    Start::InOrder => Chain::start,
+                let chain = match (self.gibbs.start, &mut cloud) {
+                    (_, Some(cloud)) if is_independent => {
+                        let mut states = Vec::new();
+                        ln_estimate = cloud.place(None, &mut states, &mut stream(0), &look)?;
+                        Chain::with_states(self.tokens, single, isa, states)
+                    }
+                    (Start::Scattered, _) => Chain::scattered(self.tokens, single, isa, &mut stream(0), &look)?,
+                    (Start::InOrder, _) => Chain::start(self.tokens, single, isa, &mut stream(0), &look)?,
                 };
-                (start(self.tokens, single, isa, &mut stream(0), &look)?, Vec::new(), Tally::default())
+                (chain, Vec::new(), Tally::default())
             }
         };
         for sweep in ln_joint.len() as u64..self.gibbs.sweeps {
             let share = sweep as f64 / self.gibbs.sweeps as f64;
-            let keep = |ln_joint: &[f64], states: Vec<u32>, tally: &Tally| {
-                watch.keep(&Kept { ln_joint: ln_joint.to_vec(), states, tally: tally.clone() });
+            let keep = |ln_joint: &[f64], states: Vec<u32>, tally: &Tally, (ln_estimate, n_taken): (f64, u64)| {
+                watch.keep(&Kept { ln_joint: ln_joint.to_vec(), states, ln_estimate, n_taken, tally: tally.clone() });
             };
             if watch.is_asked() {
-                keep(&ln_joint, chain.states().to_vec(), &tally);
+                keep(&ln_joint, chain.states().to_vec(), &tally, (ln_estimate, n_taken));
             }
             // A sweep that is stopped in the middle is made again.
-            let before = watch.is_kept().then(|| chain.states().to_vec());
-            if let Err(stop) = chain.sweep(&mut stream(sweep + 1), &|| watch.tick(share)) {
-                before.into_iter().for_each(|states| keep(&ln_joint, states, &tally));
+            let before = watch.is_kept().then(|| (chain.states().to_vec(), (ln_estimate, n_taken)));
+            let mut rng = stream(sweep + 1);
+            let look = || watch.tick(share);
+            let done = match &mut cloud {
+                None => chain.sweep(&mut rng, &look),
+                Some(cloud) => {
+                    let mut states = Vec::new();
+                    let kept = (!is_independent).then(|| chain.states().to_vec());
+                    cloud.place(kept.as_deref(), &mut states, &mut rng, &look).and_then(|ln_new| {
+                        let is_taken = !is_independent || open_unit(&mut rng).ln() <= ln_new - ln_estimate;
+                        if is_taken {
+                            (ln_estimate, n_taken) = (ln_new, n_taken + 1);
+                            chain = Chain::with_states(self.tokens, single, isa, states);
+                        }
+                        // The estimate that goes with a state would not fit it after a sweep.
+                        if is_independent { Ok(()) } else { chain.sweep(&mut rng, &look) }
+                    })
+                }
+            };
+            if let Err(stop) = done {
+                before.into_iter().for_each(|(states, estimate)| keep(&ln_joint, states, &tally, estimate));
                 if self.watched.is_some() && watch.is_time_up() && !ln_joint.is_empty() {
                     break;
                 }
@@ -282,7 +338,7 @@ impl<'j, 'a> Job<'j, 'a> {
             tally.add(watched, &chain, turn.replicate as usize, now, self.n_draws > 0);
         }
         let by_table = chain.ln_joint_by_table(self.problem);
-        Ok((ChainResult { ln_joint_by_table: by_table, ln_joint }, tally))
+        Ok((ChainResult { ln_joint_by_table: by_table, ln_joint, n_taken }, tally))
     }
 
     /// Whether a kept state is one of those that are kept whole: they are spread evenly.

@@ -38,7 +38,7 @@ pub fn with_case<R>((model, data, a): (&str, &str, f64), f: impl FnOnce(&Problem
 }
 
 /// Every list of states, with ln of its joint probability.
-fn all_states(problem: &Problem<'_>, tokens: &Tokens<'_>) -> Vec<(Vec<u32>, f64)> {
+pub fn all_states(problem: &Problem<'_>, tokens: &Tokens<'_>) -> Vec<(Vec<u32>, f64)> {
     let mut sizes: Vec<u32> = vec![0; tokens.n_states];
     for token in 0..tokens.len() {
         let (_, kernel, _) = tokens.kernel(token);

@@ -175,20 +175,12 @@ impl Single {
         factors: &mut Factors,
         states: &mut [u32],
     ) {
-        macro_rules! run {
-            ($($n:literal)*) => {
-                match self.n_own {
-                    $($n => isa.run_eights(Update::<$n> { single: self, records, uniforms, counts, factors, states }),)*
-                    _ => isa.run_eights(Update::<0> { single: self, records, uniforms, counts, factors, states }),
-                }
-            };
-        }
-        run!(1 2 3 4);
+        isa.run_eights(Update { single: self, records, uniforms, counts, factors, states });
     }
 }
 
-/// Updates of tokens with so many own lines; 0 for any number.
-struct Update<'a, const OWN: usize> {
+/// Updates of tokens.
+struct Update<'a> {
     single: &'a Single,
     records: &'a [u32],
     uniforms: &'a [f64],
@@ -197,9 +189,21 @@ struct Update<'a, const OWN: usize> {
     states: &'a mut [u32],
 }
 
-impl<const OWN: usize> EightJob for Update<'_, OWN> {
+impl EightJob for Update<'_> {
     #[inline(always)]
     fn run<E: Eight>(self) {
+        match self.single.n_own {
+            2 if E::HAS_COPIES => self.go::<E, 2>(),
+            3 if E::HAS_COPIES => self.go::<E, 3>(),
+            _ => self.go::<E, 0>(),
+        }
+    }
+}
+
+impl Update<'_> {
+    /// With so many own lines; 0 for any number.
+    #[inline(always)]
+    fn go<E: Eight, const OWN: usize>(self) {
         let Update { single, records, uniforms, counts, factors, states } = self;
         let n_own = if OWN == 0 { single.n_own } else { OWN };
         let n_eights = single.n_eights;

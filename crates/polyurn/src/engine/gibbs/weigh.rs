@@ -94,6 +94,11 @@ impl<'t> Lone<'t> {
         if is_log { cells - rows } else { cells / rows }
     }
 
+    /// The same as far as draws are not exact.
+    pub fn ln_correction(&self, states: &[u32], counts: &[u32]) -> f64 {
+        if self.kernel.is_exact { 0.0 } else { self.correction(states, counts).ln() }
+    }
+
     /// The token's probability over the one it was drawn with, where its own earlier uses of a tied table were left out.
     fn correction(&self, states: &[u32], counts: &[u32]) -> f64 {
         let mut ratio = 1.0;
@@ -236,7 +241,7 @@ fn open_states(kernel: &Kernel, ix: usize, states: &[u32]) -> std::ops::Range<us
 }
 
 /// An index in proportion to nonnegative weights that are not all zero.
-fn pick(weights: &[f64], uniform: f64) -> usize {
+pub fn pick(weights: &[f64], uniform: f64) -> usize {
     let mut target = uniform * weights.iter().sum::<f64>();
     let mut last = 0;
     for (ix, &weight) in weights.iter().enumerate() {
