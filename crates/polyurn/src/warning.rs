@@ -105,6 +105,13 @@ pub enum Warning {
         /// Values that were asked for.
         asked: u64,
     },
+    /// Runs both ways are far apart.
+    WideBracket {
+        /// Nats between the bounds.
+        width: String,
+        /// Steps of the path.
+        sweeps: u64,
+    },
     /// The estimate is smaller than a lower bound of what it estimates.
     BelowBound {
         /// The bound.
@@ -116,6 +123,11 @@ pub enum Warning {
         models: Vec<String>,
         /// Models that were asked for.
         asked: u64,
+    },
+    /// A model was given under several names.
+    SameModel {
+        /// The names.
+        models: Vec<String>,
     },
     /// The checkpoint has finished runs beyond those that were asked for.
     RunsKept {
@@ -146,6 +158,11 @@ pub enum Warning {
         tokens: u64,
         /// Tokens that were declared, times passes.
         asked: u64,
+    },
+    /// A stream was left before its end.
+    StreamStopped {
+        /// Tokens that were taken.
+        tokens: u64,
     },
     /// A stream had another number of tokens than was declared.
     OtherTotal {
@@ -285,6 +302,11 @@ impl fmt::Display for Warning {
                 values.len(),
                 some(values)
             ),
+            Warning::WideBracket { width, sweeps } => write!(
+                f,
+                "the bounds are {width} nats apart after {sweeps} steps; give more --sweeps or more time for closer ones, and take the \
+                 estimate between them for a rough one"
+            ),
             Warning::BelowBound { bound } => {
                 write!(f, "the estimate is below the lower bound {bound}, so it is too low; give more --particles or --runs")
             }
@@ -293,6 +315,11 @@ impl fmt::Display for Warning {
                 "{} of {asked} models had no answer in time; left out: {}",
                 models.len(),
                 some(models)
+            ),
+            Warning::SameModel { models } => write!(
+                f,
+                "{} are one model under several names, which share its probability out between them; give it once",
+                quoted(models)
             ),
             Warning::NotConverged { sweeps } => {
                 write!(f, "still moving after {sweeps} sweeps; raise --max-iter, or --tol to be content with less")
@@ -316,6 +343,9 @@ impl fmt::Display for Warning {
             ),
             Warning::StreamCut { tokens, asked } => {
                 write!(f, "only {tokens} of {asked} tokens were read in time; the tables are from those")
+            }
+            Warning::StreamStopped { tokens } => {
+                write!(f, "stopped before the end of the stream; the evidence is that of {tokens} tokens")
             }
             Warning::OtherTotal { declared, tokens } => write!(
                 f,

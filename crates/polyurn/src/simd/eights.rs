@@ -5,6 +5,9 @@ use super::{Isa, Level};
 /// Eight numbers that are handled together. What the compiler makes of arrays of eight is too often not a register: that
 /// cost a factor of two in the loops that need it (docs/benchmarks.md). Every operation rounds as its scalar twin does.
 pub trait Eight: Copy {
+    /// Whether loops are worth compiling for each of the commonest sizes. Where nearly every machine has wider instructions,
+    /// plain ones are for comparison, and such copies would only make the program larger and its build longer.
+    const HAS_COPIES: bool;
     /// The same number eight times.
     fn splat(value: f64) -> Self;
     /// Eight neighbours.
@@ -43,6 +46,8 @@ pub trait Eight: Copy {
 }
 
 impl Eight for [f64; 8] {
+    const HAS_COPIES: bool = !cfg!(target_arch = "x86_64");
+
     #[inline(always)]
     fn splat(value: f64) -> Self {
         [value; 8]
@@ -227,6 +232,8 @@ mod avx {
 
     // SAFETY of all blocks below: AVX2 is there, see `Two`, and loads and stores stay within their eight numbers.
     impl Eight for Two {
+        const HAS_COPIES: bool = true;
+
         #[inline(always)]
         fn splat(value: f64) -> Self {
             let four = unsafe { _mm256_set1_pd(value) };
@@ -360,6 +367,8 @@ mod avx {
 
     // SAFETY of all blocks below: AVX-512 is there, see `One`, and loads and stores stay within their eight numbers.
     impl Eight for One {
+        const HAS_COPIES: bool = true;
+
         #[inline(always)]
         fn splat(value: f64) -> Self {
             One(unsafe { _mm512_set1_pd(value) })

@@ -100,13 +100,17 @@ fn with_matrix(sizes: (usize, usize), n: usize, f: impl FnOnce(&Problem<'_>)) {
     with_problem(&binding, &settings(2.0), f);
 }
 
+/// How much larger a job is where code is optimised: it would be over before anybody could look at it several times.
+const LARGER: usize = if cfg!(debug_assertions) { 1 } else { 10 };
+
 #[test]
 fn a_particle_run_goes_on_at_the_token_or_cooling_step_where_it_was_stopped() {
-    with_matrix((12, 9), 300, |problem| {
+    let n_tokens = 300 * LARGER;
+    with_matrix((12, 9), n_tokens, |problem| {
         // Moves, groups and cooling, each step of which is as much as one move of every token; with a thousand particles
         // several shards, and a token is a step.
         for (particles, threads, moves, n_steps) in
-            [(256, 1, (24, 4.0, 8, 1), 25.0 + 7.0), (1024, 2, (8, 1.0, 0, 0), 300.0)]
+            [(256, 1, (24, 4.0, 8, 1), 25.0 + 7.0), (1024, 2, (8, 1.0, 0, 0), n_tokens as f64)]
         {
             let smc = Smc { particles, runs: 1, path: path_of(moves), threads, ..Default::default() };
             check(1.0 / n_steps, |control| {
@@ -119,7 +123,7 @@ fn a_particle_run_goes_on_at_the_token_or_cooling_step_where_it_was_stopped() {
 
 #[test]
 fn the_posterior_of_a_particle_run_that_was_stopped_is_the_same() {
-    with_matrix((12, 9), 300, |problem| {
+    with_matrix((12, 9), 300 * LARGER, |problem| {
         let smc = Smc { particles: 400, runs: 2, path: path_of((16, 3.0, 5, 0)), ..Default::default() };
         // Two runs, one after another.
         check(0.5 / (17.0 + 4.0), |control| {
@@ -132,9 +136,10 @@ fn the_posterior_of_a_particle_run_that_was_stopped_is_the_same() {
 #[test]
 fn chains_go_on_at_the_sweep_where_they_were_stopped() {
     with_matrix((150, 120), 15_000, |problem| {
-        let gibbs = Gibbs { chains: 1, sweeps: 60, ..Default::default() };
-        check(1.0 / 60.0, |control| Ok(gibbs.run(problem, Seed(1), control)?.chains));
-        check(1.0 / 60.0, |control| gibbs.posterior(problem, 4, Seed(1), control));
+        let gibbs = Gibbs { chains: 1, sweeps: 60 * LARGER as u64, ..Default::default() };
+        let step = 1.0 / gibbs.sweeps as f64;
+        check(step, |control| Ok(gibbs.run(problem, Seed(1), control)?.chains));
+        check(step, |control| gibbs.posterior(problem, 4, Seed(1), control));
     });
 }
 
@@ -157,8 +162,7 @@ fn annealing_goes_on_at_the_sweep_where_it_was_stopped() {
 
 #[test]
 fn climbs_go_on_at_the_sweep_where_they_were_stopped() {
-    // Optimised code would be through with so few before anybody could look.
-    let max_iter = if cfg!(debug_assertions) { 500 } else { 5_000 };
+    let max_iter = 500 * LARGER as u64;
     let climb = Climb { restarts: 1, max_iter, tol: 0.0, threads: 1, ..Default::default() };
     let step = 1.0 / max_iter as f64;
     with_matrix((150, 120), 15_000, |problem| {

@@ -71,7 +71,12 @@ impl Levels {
 
     /// ln of the probability of states whose levels add up to this.
     pub fn ln_probability(&self, level_sum: i64) -> f64 {
-        -self.step * level_sum as f64 - self.ln_norms
+        self.ln_probability_at(level_sum as f64)
+    }
+
+    /// The same where levels add up to this on average.
+    pub fn ln_probability_at(&self, level_sum: f64) -> f64 {
+        -self.step * level_sum - self.ln_norms
     }
 
     /// The sum of the levels of these states, one for each token.
@@ -136,6 +141,11 @@ impl Logs {
             }
         }
         Logs { first, logs }
+    }
+
+    /// Logs of the states of all records.
+    pub fn all(&self) -> &[f64] {
+        &self.logs
     }
 
     /// Logs of a record's states.

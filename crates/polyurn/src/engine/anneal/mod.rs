@@ -6,6 +6,7 @@
 //! reference and the steps, which come from pilots. On the way back from draws of the posterior the same products estimate one
 //! over the evidence, so that the two together bracket it.
 //!
+//! - `path`: where a path begins, at a reference or at the prior;
 //! - `fitted`, `pilot`: the reference, and the chains it is fitted to; `labels`: which of all labellings it sits in;
 //! - `ladder`: the steps; `particles`: a run in either direction; `walker`: one particle;
 //! - `single`: tempered sweeps of models with one hidden node, vectorised; others go by `gibbs::weigh`;
@@ -16,7 +17,10 @@ mod energy;
 mod fitted;
 mod labels;
 mod ladder;
+#[cfg(test)]
+mod moves_test;
 mod particles;
+mod path;
 mod pilot;
 #[cfg(test)]
 mod reference;
@@ -25,9 +29,10 @@ mod tune;
 mod walker;
 
 pub use bounds::Bracket;
-pub use tune::AnnealWish;
+pub use path::AnnealPath;
+pub(crate) use tune::foreseen_sweep;
+pub use tune::{AnnealWish, SWEEPS};
 
-use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::gibbs::Tokens;
@@ -38,18 +43,22 @@ use crate::engine::symmetry::{LabelClass, label_classes};
 use crate::error::{Error, Result};
 use crate::simd::Isa;
 use crate::warning::Warning;
+use crate::{Purpose, Seed};
 use bounds::{lower_bound, upper_bound};
 use labels::Labels;
 use ladder::Ladder;
 use particles::{Kept, Party, Trip, Way};
+use path::{layout_from_prior, ln_sizes, tempered_from_prior};
 use pilot::{Drawing, Pilot, Sweeps, pilot};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use walker::Setup;
+use walker::{Setup, Walker};
 
 /// The engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Anneal {
+    /// Where the path begins.
+    pub path: AnnealPath,
     /// Particles of each run.
     pub particles: usize,
     /// Independent runs; with a bracket as many go back.
@@ -78,6 +87,7 @@ pub struct Anneal {
 impl Default for Anneal {
     fn default() -> Self {
         Anneal {
+            path: AnnealPath::Reference,
             particles: 8,
             runs: 4,
             sweeps: 1000,
@@ -106,7 +116,8 @@ pub struct AnnealRun {
 /// What all runs found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnnealEstimate {
-    /// ln of the mean of the runs' estimates; with runs back half way between that and what those say.
+    /// ln of the mean of the runs' estimates; with runs back half way between that and what those say, but at most ten nats
+    /// above it.
     pub ln_p_sequence: f64,
     /// Its standard error, from the scatter of the runs, `None` for a single one; with runs back at least half the distance
     /// between the two.
@@ -128,9 +139,19 @@ pub struct AnnealEstimate {
     pub warnings: Vec<Warning>,
 }
 
-/// Steps of the short runs that find the pace, at most, and as a share of those of a run.
-const PACE_STEPS: u64 = 60;
-const PACE_SHARE: f64 = 0.1;
+/// Steps of the short runs that find the pace, at least and at most, and as a share of a pilot's sweeps.
+const PACE_STEPS: (u64, u64) = (8, 60);
+const PACE_SHARE: u64 = 4;
+
+/// Share of a pilot's sweeps that all draws of the posterior for a run back take.
+const DRAWING_SHARE: u64 = 8;
+
+/// With runs both ways the estimate lies half way between them, but no more than so many nats above those forward: far from
+/// equilibrium the two lag behind by different lengths, and half way is a guess that favours the model with the poorest runs.
+const MOST_LAG: f64 = 10.0;
+
+/// A bracket is wide that has more nats than this, and more than this for each token.
+const WIDE: (f64, f64) = (5.0, 0.005);
 
 /// Share of a pilot's sweeps before anything is noted.
 const WARM_UP: f64 = 0.6;
@@ -151,15 +172,35 @@ impl Anneal {
             let message = "with unknown cells there is no one number of tokens; use --method smc for the totals";
             return Err(Error::Setting(message.into()));
         }
-        let layout = problem.layout()?;
+        let from_prior = match self.path {
+            AnnealPath::Reference => None,
+            AnnealPath::Prior => Some(layout_from_prior(problem)?),
+        };
+        let layout = from_prior.as_ref().map_or_else(|| problem.layout(), Ok)?;
         let tokens = Tokens::new(layout)?;
         let closed_form = layout.closed_form.value();
         if tokens.len() == 0 || closed_form == f64::NEG_INFINITY {
             return Ok(AnnealEstimate::certain(closed_form));
         }
-        let setup = Setup::new(&tokens, vec![true; layout.counted.len()], self.isa);
-        let classes = label_classes(problem.model, problem.prior, problem.counts);
-        let job = Job { anneal: self, setup: &setup, layout, classes: &classes, seed };
+        let mut setup = Setup::new(&tokens, vec![true; layout.counted.len()], self.isa);
+        // From the prior no labelling is singled out.
+        let mut classes = Vec::new();
+        let mut ln_start = 0.0;
+        match self.path {
+            AnnealPath::Reference => classes = label_classes(problem.model, problem.prior, problem.counts),
+            AnnealPath::Prior => {
+                setup = Setup::new(&tokens, tempered_from_prior(problem, layout), self.isa);
+                setup.ln_sizes = ln_sizes(problem, layout);
+                if self.is_bracket && layout.kernels.iter().any(|kernel| !kernel.is_exact) {
+                    let message = "--bracket: from the prior there is none where records use a tied table several times and have \
+                                   thousands of joint hidden states; use --path reference";
+                    return Err(Error::Setting(message.into()));
+                }
+                let mut rng = seed.stream(Purpose::Anneal, u64::MAX, 0, 0);
+                ln_start = Walker::by_urn_at(&setup, &setup.at(0.0, None), &mut rng, &|| Ok(()))?.1;
+            }
+        }
+        let job = Job { anneal: self, setup: &setup, layout, classes: &classes, ln_start, seed };
         job.run(control)
     }
 }
@@ -167,15 +208,17 @@ impl Anneal {
 impl Anneal {
     /// Steps of the short runs that find the pace.
     fn pace_steps(&self) -> u64 {
-        // With a time limit the steps of the runs are not known yet, but the pilots' sweeps follow from it.
-        let n = if self.end.is_some() { self.pilot_sweeps / 4 } else { (PACE_SHARE * self.sweeps as f64) as u64 };
-        n.clamp(8, PACE_STEPS)
+        (self.pilot_sweeps / PACE_SHARE).clamp(PACE_STEPS.0, PACE_STEPS.1)
+    }
+
+    /// Into how many hands so many pilots are dealt: one for each run; with a bracket one for all.
+    pub fn n_hands(&self, n_pilots: u64) -> u64 {
+        if self.is_bracket { 1 } else { self.runs.clamp(1, n_pilots.max(1)) }
     }
 
     /// Sweeps between two draws of the posterior.
     fn apart(&self) -> u64 {
-        let share = if self.end.is_some() { 4 } else { 2 };
-        (self.pilot_sweeps / (share * self.particles.max(1) as u64)).clamp(LEAST_APART, MOST_APART)
+        (self.pilot_sweeps / (DRAWING_SHARE * self.particles.max(1) as u64)).clamp(LEAST_APART, MOST_APART)
     }
 }
 
@@ -207,7 +250,15 @@ struct Job<'j> {
     setup: &'j Setup<'j>,
     layout: &'j Layout,
     classes: &'j [LabelClass],
+    /// ln of what the density at the start of the path adds up to, as far as that is not one.
+    ln_start: f64,
     seed: Seed,
+}
+
+/// What a run goes by.
+struct Guide<'p> {
+    pilot: &'p Pilot,
+    labels: Labels<'p>,
 }
 
 impl Job<'_> {
@@ -221,9 +272,8 @@ impl Job<'_> {
             pilot(self.setup, of_pilot, self.seed, turn.replicate, watch)
         })?;
         let seconds_per_sweep = found.finished.iter().map(|pilot| pilot.seconds_per_sweep).fold(0.0, f64::max);
-        let best = found.finished.into_iter().max_by(|a, b| a.ln_joint.total_cmp(&b.ln_joint));
-        let pilot = best.expect("at least one pilot");
-        let labels = Labels::new(self.setup.tokens, &pilot.fitted, self.classes);
+        let guides = self.guides(&found.finished);
+        let best = guides.iter().max_by(|a, b| a.pilot.ln_mass.total_cmp(&b.pilot.ln_mass)).expect("at least one");
         let pace_steps = self.anneal.pace_steps();
         let first = Ladder::first(pace_steps as usize);
         let stage = self.stage(&format!("pace {pilots} {pilot_sweeps} {particles}"), Some((1, "anneal, pace")));
@@ -232,7 +282,7 @@ impl Job<'_> {
             let way = if turn.replicate == 0 { Way::Forward } else { Way::Back };
             let turn = Turn { replicate: PACE_RUN, ..turn };
             // The number of steps goes with them, so that a job that was stopped goes on with the same.
-            Ok((self.trip(&pilot, &labels, &first, way, turn, watch)?.sights, sweeps))
+            Ok((self.trip(best, &first, way, turn, watch)?.sights, sweeps))
         })?;
         let (backward, _) = paced.finished.pop().unwrap_or_default();
         let (forward, sweeps) = paced.finished.pop().unwrap_or((Vec::new(), sweeps));
@@ -242,8 +292,9 @@ impl Job<'_> {
         let done = replicates(n_ways * runs, self.stage(&settings, None), team, control, |turn, watch| {
             let way = if turn.replicate % n_ways == 0 { Way::Forward } else { Way::Back };
             let turn = Turn { replicate: turn.replicate / n_ways, ..turn };
-            let party = self.trip(&pilot, &labels, &ladder, way, turn, watch)?;
-            Ok(self.result(&labels, way, &party))
+            let guide = &guides[turn.replicate as usize % guides.len()];
+            let party = self.trip(guide, &ladder, way, turn, watch)?;
+            Ok(self.result(&guide.labels, way, &party))
         })?;
         let mut estimate = AnnealEstimate::certain(0.0);
         estimate.warnings = done.warnings(n_ways * runs);
@@ -264,11 +315,15 @@ impl Job<'_> {
             let from_above = -log_mean_exp(&inverse);
             let errors = [estimate.std_error, error_of(&inverse, -from_above)];
             let scatter = errors.into_iter().flatten().map(|error| error * error).sum::<f64>().sqrt() / 2.0;
-            let distance = (from_above - estimate.ln_p_sequence).abs() / 2.0;
-            estimate.ln_p_sequence = (estimate.ln_p_sequence + from_above) / 2.0;
-            estimate.std_error = Some(distance.max(scatter));
+            let distance = (from_above - estimate.ln_p_sequence) / 2.0;
+            estimate.ln_p_sequence += distance.min(MOST_LAG);
+            estimate.std_error = Some(distance.abs().max(scatter));
+            let width = upper - lower;
+            if width > WIDE.0 && width > WIDE.1 * self.setup.tokens.len() as f64 {
+                estimate.warnings.push(Warning::WideBracket { width: format!("{width:.0}"), sweeps });
+            }
         }
-        estimate.assumes_separated_labels = labels.is_assumed();
+        estimate.assumes_separated_labels = best.labels.is_assumed();
         let n_tokens = self.setup.tokens.len() as u64;
         let n_done = (estimate.runs.len() + estimate.back.len()) as u64 * sweeps + 2 * pace_steps;
         estimate.sweeps = sweeps;
@@ -277,25 +332,34 @@ impl Job<'_> {
     }
 
     fn stage(&self, settings: &str, pilot: Option<(usize, &'static str)>) -> Stage {
-        let fingerprint = self.layout.fingerprint(&format!("anneal {settings}"), self.seed);
+        let path = self.anneal.path.name();
+        let fingerprint = self.layout.fingerprint(&format!("anneal {path} {settings}"), self.seed);
         let job = self.layout.fingerprint("anneal", self.seed);
         let name = pilot.map_or("anneal", |(_, name)| name);
         Stage { name, job, fingerprint, pilot: pilot.map(|(ix, _)| PilotPlace { ix, n: 2 }) }
     }
 
+    /// What runs go by: run n by the nth of these, and those beyond from the first again.
+    ///
+    /// Pilots are dealt out to runs, and each goes by the best of its own: then runs have nothing in common but the model and the
+    /// steps, and their scatter tells of modes that some chains find and others do not. With a bracket all go by the best of all,
+    /// since a run back from a poor mode would bound no more than that mode.
+    fn guides<'p>(&'p self, pilots: &'p [Pilot]) -> Vec<Guide<'p>> {
+        let n_hands = self.anneal.n_hands(pilots.len() as u64) as usize;
+        let guide = |first: usize| {
+            let own = pilots.iter().skip(first).step_by(n_hands);
+            let pilot = own.max_by(|a, b| a.ln_mass.total_cmp(&b.ln_mass)).expect("one or more");
+            Guide { pilot, labels: Labels::new(self.setup.tokens, &pilot.fitted, self.classes) }
+        };
+        (0..n_hands).map(guide).collect()
+    }
+
     /// One run along the path.
-    fn trip(
-        &self,
-        pilot: &Pilot,
-        labels: &Labels<'_>,
-        ladder: &Ladder,
-        way: Way,
-        turn: Turn,
-        watch: &Watch<'_>,
-    ) -> Result<Party> {
+    fn trip(&self, guide: &Guide<'_>, ladder: &Ladder, way: Way, turn: Turn, watch: &Watch<'_>) -> Result<Party> {
         let Job { setup, seed, .. } = *self;
+        let Guide { pilot, labels } = guide;
         let n = self.anneal.particles.max(1);
-        let fitted = Some(&pilot.fitted);
+        let fitted = (self.anneal.path == AnnealPath::Reference).then_some(&pilot.fitted);
         let trip = Trip { setup, fitted, ladder, way, seed, replicate: turn.replicate, n_threads: turn.n_threads };
         // Draws of the posterior take part of the time of a run back.
         let apart = self.anneal.apart();
@@ -313,8 +377,17 @@ impl Job<'_> {
         let party = match party {
             Some(party) => party,
             None if way == Way::Forward => {
-                let draw = |particle: usize| pilot.fitted.draw(setup.tokens, &mut stream(particle));
-                Party::new((0..n).map(draw).collect(), vec![0.0; n])
+                let draw = |particle: usize| match fitted {
+                    Some(fitted) => Ok((fitted.draw(setup.tokens, &mut stream(particle)), 0.0)),
+                    None => {
+                        let look = || watch.tick(0.0);
+                        let (walker, ln_weight) =
+                            Walker::by_urn_at(setup, &setup.at(0.0, None), &mut stream(particle), &look)?;
+                        Ok((walker.states().to_vec(), ln_weight))
+                    }
+                };
+                let (states, ln_weights) = (0..n).map(draw).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+                Party::new(states, ln_weights)
             }
             None => {
                 let look = |share: f64, drawing: &Drawing| {
@@ -341,7 +414,7 @@ impl Job<'_> {
         let constant = self.layout.closed_form.value() + labels.ln_relabellings();
         let ln = match way {
             Way::Forward => party.ln_estimate(|states| labels.ln_share(states).low),
-            Way::Back => -party.ln_estimate(|_| 0.0),
+            Way::Back => self.ln_start - party.ln_estimate(|_| 0.0),
         };
         AnnealRun { ln_p_sequence: constant + ln, ess_min: party.ess_min, n_resampled: party.n_resampled }
     }

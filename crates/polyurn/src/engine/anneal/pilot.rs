@@ -5,6 +5,7 @@ use super::walker::{Notes, Setup, Walker};
 use crate::engine::replicates::Watch;
 use crate::error::Result;
 use crate::{Purpose, Seed};
+use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -19,8 +20,8 @@ pub struct Pilot {
     pub fitted: Fitted,
     /// Where it ended.
     pub states: Vec<u32>,
-    /// ln p(sequence, hidden values), without what all states have in common: the mean over the sweeps that were noted.
-    pub ln_joint: f64,
+    /// Rough ln of the part of the evidence that lies where the chain is, without what all states have in common.
+    pub ln_mass: f64,
     /// Seconds that a sweep took.
     pub seconds_per_sweep: f64,
 }
@@ -73,13 +74,31 @@ pub fn pilot(setup: &Setup<'_>, sweeps: Sweeps, seed: Seed, replicate: u64, watc
         let hot = (cooling < 1.0).then(|| setup.at(START_POWER + (1.0 - START_POWER) * cooling, None));
         walker.sweep(setup, hot.as_ref().unwrap_or(&cold), None, noted, &mut stream(1, sweep), &|| sign.look())?;
         if is_noted {
-            let parts = walker.ln_parts(setup);
-            ln_joint += (parts.steady + parts.tempered) / sweeps.noted as f64;
+            ln_joint += walker.ln_joint(setup) / sweeps.noted as f64;
         }
     }
     let seconds_per_sweep = start.elapsed().as_secs_f64() / (n_sweeps - n_done).max(1) as f64;
     let fitted = notes.fitted(setup.tokens);
-    Ok(Pilot { fitted, states: walker.states().to_vec(), ln_joint, seconds_per_sweep })
+    let ln_ratio = ln_joint - notes.mean_ln_reference(setup.tokens, &fitted, sweeps.noted);
+    let ln_mass = (ln_ratio + ln_ratio_of_draws(setup, &fitted, &mut stream(2, 0))) / 2.0;
+    Ok(Pilot { fitted, states: walker.states().to_vec(), ln_mass, seconds_per_sweep })
+}
+
+/// Draws from a reference that show how far it is from the model.
+const DRAWS: usize = 4;
+
+/// The mean of ln p - ln q over draws from the reference q.
+///
+/// The same mean over draws of the posterior is what a chain sees. Integrated along the path from q to p the mean is ln of the evidence
+/// near the chain; half the sum of both ends is the coarsest estimate of that. The joint probability alone would not do: of two
+/// modes the one with the higher peak may be the one with less behind it.
+fn ln_ratio_of_draws(setup: &Setup<'_>, fitted: &Fitted, rng: &mut impl Rng) -> f64 {
+    let ratio = |_| {
+        let states = fitted.draw(setup.tokens, rng);
+        let walker = Walker::with_states(setup, Some(fitted), states);
+        walker.ln_joint(setup) - walker.ln_reference(setup, fitted)
+    };
+    (0..DRAWS).map(ratio).sum::<f64>() / DRAWS as f64
 }
 
 /// A chain on its way to draws from the posterior.

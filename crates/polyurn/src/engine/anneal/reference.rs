@@ -1,6 +1,6 @@
 //! Annealing against exact answers.
 
-use super::{Anneal, AnnealEstimate};
+use super::{Anneal, AnnealEstimate, AnnealPath};
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
@@ -12,6 +12,7 @@ use crate::{Purpose, Stream};
 
 /// Short runs, so that estimates scatter: with few steps a wrong weight shows.
 const SHORT: Anneal = Anneal {
+    path: AnnealPath::Reference,
     particles: 2,
     runs: 1,
     sweeps: 5,
@@ -41,10 +42,10 @@ fn z_of_ratios(ratios: &[f64]) -> f64 {
 }
 
 /// Both estimates of many runs, with one reference, against the exact answer.
-fn z_scores(case: (&str, &str, f64), runs: u64, seed: u64) -> [f64; 2] {
+fn z_scores(path: AnnealPath, case: (&str, &str, f64), runs: u64, seed: u64) -> [f64; 2] {
     with_case(case, |problem| {
         let want = exact(problem);
-        let found = run(&Anneal { runs, ..SHORT }, problem, seed);
+        let found = run(&Anneal { path, runs, ..SHORT }, problem, seed);
         assert!(!found.assumes_separated_labels);
         let forward: Vec<f64> = found.runs.iter().map(|run| (run.ln_p_sequence - want).exp()).collect();
         let back: Vec<f64> = found.back.iter().map(|run| (want - run.ln_p_sequence).exp()).collect();
@@ -55,12 +56,14 @@ fn z_scores(case: (&str, &str, f64), runs: u64, seed: u64) -> [f64; 2] {
 
 #[test]
 fn estimates_of_the_evidence_and_of_one_over_it_are_right_on_average() {
-    for (ix, case) in CASES.into_iter().enumerate() {
-        // Means of hundreds of estimates are nearly normal; one rerun with four times as many.
-        let first = z_scores(case, 600, 10 + ix as u64);
-        let is_close = |scores: [f64; 2]| scores.iter().all(|z| z.abs() <= 4.5);
-        let scores = if is_close(first) { first } else { z_scores(case, 2400, 20 + ix as u64) };
-        assert!(is_close(scores), "{}: {first:?} {scores:?}", case.0);
+    for path in [AnnealPath::Reference, AnnealPath::Prior] {
+        for (ix, case) in CASES.into_iter().enumerate() {
+            // Means of hundreds of estimates are nearly normal; one rerun with four times as many.
+            let first = z_scores(path, case, 600, 10 + ix as u64);
+            let is_close = |scores: [f64; 2]| scores.iter().all(|z| z.abs() <= 4.5);
+            let scores = if is_close(first) { first } else { z_scores(path, case, 2400, 20 + ix as u64) };
+            assert!(is_close(scores), "{path:?} {}: {first:?} {scores:?}", case.0);
+        }
     }
 }
 

@@ -194,15 +194,7 @@ impl Single {
 
     /// Draws the states of some tokens anew, with one uniform number for each.
     pub fn update(&self, isa: Isa, factors: &Factors, guide: Option<&Levels>, tokens: Batch<'_>, walker: Parts<'_>) {
-        macro_rules! run {
-            ($($n:literal)*) => {
-                match self.n_own {
-                    $($n => isa.run_eights(Update::<$n> { single: self, factors, guide, tokens, walker }),)*
-                    _ => isa.run_eights(Update::<0> { single: self, factors, guide, tokens, walker }),
-                }
-            };
-        }
-        run!(2 3);
+        isa.run_eights(Update { single: self, factors, guide, tokens, walker });
     }
 }
 
@@ -224,8 +216,8 @@ pub struct Parts<'a> {
     pub recorded: Option<&'a mut Recorded>,
 }
 
-/// Updates of tokens with so many own lines; 0 for any number.
-struct Update<'a, const OWN: usize> {
+/// Updates of tokens.
+struct Update<'a> {
     single: &'a Single,
     factors: &'a Factors,
     guide: Option<&'a Levels>,
@@ -233,19 +225,22 @@ struct Update<'a, const OWN: usize> {
     walker: Parts<'a>,
 }
 
-impl<const OWN: usize> EightJob for Update<'_, OWN> {
+impl EightJob for Update<'_> {
     #[inline(always)]
     fn run<E: Eight>(self) {
-        match self.guide.filter(|_| self.factors.is_guided) {
-            Some(guide) => self.go::<E, true>(guide),
-            None => self.go::<E, false>(&Levels::default()),
+        match (self.guide.filter(|_| self.factors.is_guided), self.single.n_own) {
+            (Some(guide), 2) if E::HAS_COPIES => self.go::<E, 2, true>(guide),
+            (Some(guide), _) => self.go::<E, 0, true>(guide),
+            (None, 2) if E::HAS_COPIES => self.go::<E, 2, false>(&Levels::default()),
+            (None, _) => self.go::<E, 0, false>(&Levels::default()),
         }
     }
 }
 
-impl<const OWN: usize> Update<'_, OWN> {
+impl Update<'_> {
+    /// With so many own lines; 0 for any number.
     #[inline(always)]
-    fn go<E: Eight, const IS_GUIDED: bool>(self, guide: &Levels) {
+    fn go<E: Eight, const OWN: usize, const IS_GUIDED: bool>(self, guide: &Levels) {
         let Update { single, factors, tokens, walker, .. } = self;
         let Parts { counts, powered, level_sum, mut recorded } = walker;
         let n_own = if OWN == 0 { single.n_own } else { OWN };

@@ -1,6 +1,7 @@
 //! How large runs are: what was asked for, and the rest from the problem and the time.
 
 use super::Anneal;
+use super::path::AnnealPath;
 use super::walker::{Setup, Walker};
 use crate::Purpose;
 use crate::Seed;
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 use std::time::{Duration, Instant};
 
 /// Steps of a path, without a time limit.
-const SWEEPS: u64 = 1000;
+pub const SWEEPS: u64 = 1000;
 
 /// Sweeps of a pilot in proportion to those of a run.
 const PILOT_SHARE: f64 = 0.6;
@@ -24,8 +25,14 @@ const LEAST_PILOT_SWEEPS: u64 = 200;
 const UPDATES_A_STEP: u64 = 20_000;
 const MOST_PARTICLES: u64 = 16;
 
-/// Tokens beyond which there is one run each way, unless more are asked for.
+/// Tokens beyond which there is one run each way, and two pilots, unless more are asked for.
 const MANY_TOKENS: u64 = 20_000;
+const PILOTS_OF_MANY: u64 = 2;
+
+/// With fewer tokens, pilots for each particle of a run, and for each run at least and at most: they are cheap beside the
+/// particles, and one that misses the best mode spoils its run.
+const PILOTS_A_PARTICLE: f64 = 0.4;
+const PILOTS_A_RUN: (f64, f64) = (2.0, 6.0);
 
 /// Share of a time limit that is planned for, and that of the pilots.
 const SHARE_OF_LIMIT: f64 = 0.9;
@@ -52,6 +59,8 @@ pub struct AnnealWish {
     pub particles: Option<usize>,
     /// Runs each way.
     pub runs: Option<u64>,
+    /// Where the path begins.
+    pub path: AnnealPath,
     /// Steps of the path.
     pub sweeps: Option<u64>,
     /// Chains that go ahead.
@@ -74,8 +83,10 @@ impl AnnealWish {
         let few = if n_tokens > MANY_TOKENS { if self.is_bracket { 1 } else { 2 } } else { 4 };
         let runs = self.runs.unwrap_or(few);
         let particles = self.particles.unwrap_or((UPDATES_A_STEP / n_tokens.max(1)).clamp(1, MOST_PARTICLES) as usize);
-        let pilots = self.pilots.unwrap_or(threads.max(2));
+        let a_run = (PILOTS_A_PARTICLE * particles as f64).clamp(PILOTS_A_RUN.0, PILOTS_A_RUN.1) as u64;
+        let pilots = self.pilots.unwrap_or(if n_tokens > MANY_TOKENS { PILOTS_OF_MANY } else { runs * a_run });
         let mut anneal = Anneal {
+            path: self.path,
             particles,
             runs,
             sweeps: self.sweeps.unwrap_or(SWEEPS),
@@ -132,7 +143,7 @@ impl Anneal {
     /// # Errors
     /// When the problem is too large.
     pub fn foreseen_seconds(&self, problem: &Problem<'_>) -> Result<f64> {
-        let per_sweep = foreseen_sweep(problem.layout()?);
+        let per_sweep = foreseen_sweep(problem)?;
         let n_ways = if self.is_bracket { 2 } else { 1 };
         let at_once = |n: u64| n.div_ceil(self.threads.max(1) as u64) as f64;
         let of_runs = at_once(n_ways * self.runs) * (self.sweeps * self.particles as u64) as f64;
@@ -174,7 +185,11 @@ fn seconds_per_sweep(problem: &Problem<'_>, crew: Crew, seed: Seed, limit: Durat
 }
 
 /// Seconds for a sweep of one walker, from the problem alone.
-fn foreseen_sweep(layout: &Layout) -> f64 {
+///
+/// # Errors
+/// When the problem is too large.
+pub fn foreseen_sweep(problem: &Problem<'_>) -> Result<f64> {
+    let layout = problem.layout()?;
     let of_record = |record: usize| {
         let kernel: &Kernel = layout.kernel_of(record);
         let per_token = match layout.hidden_size {
@@ -183,5 +198,5 @@ fn foreseen_sweep(layout: &Layout) -> f64 {
         };
         layout.records.count[record] as f64 * per_token
     };
-    (0..layout.records.len()).map(of_record).sum()
+    Ok((0..layout.records.len()).map(of_record).sum())
 }

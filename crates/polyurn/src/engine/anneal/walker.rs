@@ -21,6 +21,8 @@ pub struct Setup<'t> {
     pub energy: Energy,
     /// For each counted table whether its power grows along the path.
     pub is_tempered: Vec<bool>,
+    /// ln of the sizes of unseen nodes whose tables gain power.
+    pub ln_sizes: f64,
     pub isa: Isa,
 }
 
@@ -29,7 +31,7 @@ impl<'t> Setup<'t> {
     pub fn new(tokens: &'t Tokens<'t>, is_tempered: Vec<bool>, isa: Isa) -> Self {
         let single = Single::new(tokens, &is_tempered);
         let energy = Energy::new(tokens, is_tempered.clone());
-        Setup { tokens, single, energy, is_tempered, isa }
+        Setup { tokens, single, energy, is_tempered, ln_sizes: 0.0, isa }
     }
 
     /// What all walkers need at a temperature.
@@ -109,6 +111,29 @@ impl Notes {
     }
 }
 
+impl Notes {
+    /// The mean over so many noted sweeps of ln of a reference's probability of the states.
+    pub fn mean_ln_reference(&self, tokens: &Tokens<'_>, fitted: &Fitted, n_sweeps: u64) -> f64 {
+        match (self, fitted) {
+            (Notes::Probabilities(recorded), Fitted::Levels(levels)) => {
+                let n_eights = recorded.sums.len() / tokens.layout.records.len().max(1);
+                let of_record = |(record, rows): (usize, &[[f32; 8]])| -> f64 {
+                    let level = |value: usize| f64::from(levels.level(record, value));
+                    let sums = rows.as_flattened().iter().enumerate();
+                    sums.filter(|(_, sum)| **sum > 0.0).map(|(value, &sum)| level(value) * f64::from(sum)).sum()
+                };
+                let level_sum: f64 = recorded.sums.chunks(n_eights).enumerate().map(of_record).sum();
+                levels.ln_probability_at(level_sum / n_sweeps as f64)
+            }
+            (Notes::Visits { visits, .. }, Fitted::Logs(logs)) => {
+                visits.iter().zip(logs.all()).filter(|(n, _)| **n > 0.0).map(|(n, ln)| n * ln).sum::<f64>()
+                    / n_sweeps as f64
+            }
+            _ => unreachable!("a reference is made of notes of its own kind"),
+        }
+    }
+}
+
 /// The state of a particle.
 #[derive(Debug)]
 pub struct Walker {
@@ -142,7 +167,23 @@ impl Walker {
     /// # Errors
     /// A record that cannot occur; what `look` says.
     pub fn by_urn(setup: &Setup<'_>, rng: &mut impl Rng, look: &dyn Fn() -> Result<()>) -> Result<Self> {
+        Ok(Walker::by_urn_at(setup, &setup.at(1.0, None), rng, look)?.0)
+    }
+
+    /// The same with the weights of a temperature, and ln of the product of what the tokens weigh: right on average for the sum
+    /// over all states, and the same whatever is drawn where no table shows anything.
+    ///
+    /// # Errors
+    /// As for [`Walker::by_urn`].
+    pub fn by_urn_at(
+        setup: &Setup<'_>,
+        heat: &Heat,
+        rng: &mut impl Rng,
+        look: &dyn Fn() -> Result<()>,
+    ) -> Result<(Self, f64)> {
         let tokens = setup.tokens;
+        let tilt = (heat.beta < 1.0).then_some(Tilt { powers: &heat.powers, ln_reference: &[], reference_power: 0.0 });
+        let mut ln_weight = -(1.0 - heat.beta) * setup.ln_sizes;
         let mut counts = vec![0; tokens.n_lines];
         let mut states = vec![0; tokens.n_states];
         let mut weigher = Weigher::default();
@@ -150,15 +191,17 @@ impl Walker {
             if token % CHUNK == 0 {
                 look()?;
             }
-            let lone = Lone::of(tokens, token);
+            let lone = Lone { tilt, ..Lone::of(tokens, token) };
             let own = &mut states[tokens.states(token)];
-            if weigher.draw(lone, &counts, own, rng) == f64::NEG_INFINITY {
+            let ln_total = weigher.draw(lone, &counts, own, rng);
+            if ln_total == f64::NEG_INFINITY {
                 return Err(Error::Setting("the data cannot occur under this model and prior".into()));
             }
+            ln_weight += ln_total + lone.ln_correction(own, &counts);
             lone.add(own, &mut counts);
         }
         let uniforms = Uniforms::new(CHUNK);
-        Ok(Walker { counts, states, powered: Powered::default(), level_sum: 0, weigher, uniforms })
+        Ok((Walker { counts, states, powered: Powered::default(), level_sum: 0, weigher, uniforms }, ln_weight))
     }
 
     /// The states of all tokens.
@@ -180,12 +223,21 @@ impl Walker {
 
     /// ln of what the path's end has more than its start: the derivative of ln of the density along the path.
     pub fn ln_ratio(&self, setup: &Setup<'_>, fitted: Option<&Fitted>) -> f64 {
-        let ln_reference = match fitted {
-            None => 0.0,
-            Some(Fitted::Levels(levels)) => levels.ln_probability(self.level_sum),
-            Some(fitted) => fitted.ln_probability(setup.tokens, &self.states),
-        };
-        self.ln_parts(setup).tempered - ln_reference
+        self.ln_parts(setup).tempered + setup.ln_sizes - fitted.map_or(0.0, |fitted| self.ln_reference(setup, fitted))
+    }
+
+    /// ln of a reference's probability of the states.
+    pub fn ln_reference(&self, setup: &Setup<'_>, fitted: &Fitted) -> f64 {
+        match fitted {
+            Fitted::Levels(levels) => levels.ln_probability(self.level_sum),
+            Fitted::Logs(_) => fitted.ln_probability(setup.tokens, &self.states),
+        }
+    }
+
+    /// ln of the model's probability of the states, without what all states have in common.
+    pub fn ln_joint(&self, setup: &Setup<'_>) -> f64 {
+        let LnParts { steady, tempered } = self.ln_parts(setup);
+        steady + tempered
     }
 
     /// Draws every token anew, one after another, at a temperature.
