@@ -52,6 +52,10 @@ def make_reports(program, folder):
             "-o", folder / "select.json", "--data", *answers)
     polyurn(program, "select", "--model", "near[1..2] -> far[1..3]; near -> passenger critic; far -> doctor director",
             "--time-limit", "4s", "-o", folder / "select-two.json", "--data", *answers)
+    anneal = ["--method", "anneal", "--bracket", "--sweeps", 50, "--chain-sweeps", 60, "--runs", 4]
+    polyurn(program, "select", "--model", "lca(2..4)", *anneal, "-o", folder / "anneal.json", "--data", *answers)
+    polyurn(program, "compare", "--model", "lca(2)", "--model", "near[2] -> passenger critic; near -> far[2] -> doctor director",
+            *anneal, "-o", folder / "anneal-compare.json", "--data", *answers)
     structures = ["independent", "sex -> fate; age", "age -> fate; sex", "sex age -> fate", "complete"]
     models = [word for model in structures for word in ("--model", model)]
     polyurn(program, "compare", *models, "--data", DEMO_DATA / "donner.csv", "--json", "-o", folder / "compare.json")
@@ -71,6 +75,8 @@ def make_reports(program, folder):
         "select": folder / "select.json",
         "select-two": folder / "select-two.json",
         "compare": folder / "compare.json",
+        "anneal": folder / "anneal.json",
+        "anneal-compare": folder / "anneal-compare.json",
         "fit": fit,
         "hostile": folder / "hostile.json",
         "large": folder / "large.json",

@@ -14,6 +14,8 @@ pub struct Point {
     pub y: f64,
     /// The ends of its error bar.
     pub bar: Option<(f64, f64)>,
+    /// Bounds on either side.
+    pub bracket: Option<(f64, f64)>,
     /// What it tells.
     pub tip: String,
 }
@@ -60,6 +62,24 @@ const RIGHT: f64 = 14.0;
 const LEGEND_LINE: f64 = 18.0;
 /// An error bar this long would be hidden by its marker.
 pub const HIDDEN_BAR: f64 = 7.0;
+/// What bounds on either side are called in legends.
+pub const BRACKET: &str = "bracket";
+/// Brackets have caps that are wider than markers and those of error bars, half of it here: they are seen however close the
+/// bounds are, and need no colour to be told from error bars.
+const BRACKET_CAP: f64 = 8.0;
+const BRACKET_WIDTH: f64 = 1.0;
+const BRACKET_COLOUR: Colour = Colour::Ink;
+
+/// A bracket that lies on its side, with a cap at each end that is within the plot.
+pub fn bracket_across(drawing: &mut Drawing, (lo, hi): (f64, f64), has_caps: (bool, bool), y: f64) {
+    let stroke = Stroke::new(BRACKET_COLOUR, BRACKET_WIDTH);
+    drawing.line((lo, y), (hi, y), stroke);
+    for (x, has_cap) in [(lo, has_caps.0), (hi, has_caps.1)] {
+        if has_cap {
+            drawing.line((x, y - BRACKET_CAP), (x, y + BRACKET_CAP), stroke);
+        }
+    }
+}
 
 /// Where the chart has its axes.
 struct Frame {
@@ -106,8 +126,9 @@ impl Chart {
     fn frame(&self, width: f64, height: f64, top: f64) -> Frame {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let heights = points().flat_map(|point| {
-            let (lo, hi) = point.bar.unwrap_or((point.y, point.y));
-            [lo, point.y, hi]
+            let or_none = |ends: Option<(f64, f64)>| ends.unwrap_or((point.y, point.y));
+            let (bar, bracket) = (or_none(point.bar), or_none(point.bracket));
+            [bar.0, bracket.0, point.y, bar.1, bracket.1]
         });
         let y_range = self.y_range.unwrap_or_else(|| padded(range_of(heights).unwrap_or((0.0, 1.0)), 0.06));
         let bottom = height - FOOT;
@@ -169,6 +190,9 @@ impl Chart {
         if let Some((name, _)) = &self.level {
             items.push((name.clone(), LegendMark::Line(Colour::Muted, None, true)));
         }
+        if self.series.iter().flat_map(|series| &series.points).any(|point| point.bracket.is_some()) {
+            items.push((BRACKET.into(), LegendMark::Bracket));
+        }
         // What is dashed stands back.
         items.sort_by_key(|(_, mark)| matches!(mark, LegendMark::Line(_, _, true)));
         let (mut x, mut line) = (2.0, 0);
@@ -188,6 +212,7 @@ impl Chart {
 enum LegendMark {
     Line(Colour, Option<Marker>, bool),
     Rug,
+    Bracket,
 }
 
 struct LegendItem {
@@ -213,6 +238,7 @@ impl LegendItem {
                     drawing.line((self.x + x, y + 4.0), (self.x + x, y - 4.0), stroke);
                 }
             }
+            LegendMark::Bracket => bracket_across(drawing, (self.x + 1.0, self.x + 23.0), (true, true), y),
         }
         drawing.text((self.x + 30.0, y + 4.0), Words::new(Anchor::Start, Colour::Ink), &self.name);
     }
@@ -238,6 +264,17 @@ impl Series {
                 ((x - reach / 2.0, frame.top), (reach, frame.bottom - frame.top))
             };
             drawing.tell(&point.tip, place, |drawing| {
+                // Behind the error bar.
+                if let Some((lo, hi)) = point.bracket {
+                    let (top, foot) = (frame.y.at(frame.y.clamp(hi)), frame.y.at(frame.y.clamp(lo)));
+                    let stroke = Stroke::new(BRACKET_COLOUR, BRACKET_WIDTH);
+                    drawing.line((x, top), (x, foot), stroke);
+                    for (value, y) in [(hi, top), (lo, foot)] {
+                        if frame.y.holds(value) {
+                            drawing.line((x - BRACKET_CAP, y), (x + BRACKET_CAP, y), stroke);
+                        }
+                    }
+                }
                 if let Some((lo, hi)) = point.bar {
                     self.draw_bar(drawing, frame, x, (lo, hi));
                 }
@@ -275,7 +312,10 @@ mod tests {
     use super::*;
 
     fn chart(points: &[(f64, f64)]) -> Chart {
-        let points = points.iter().map(|&(x, y)| Point { x, y, bar: Some((y - 1.0, y + 1.0)), tip: format!("{x}") });
+        let points = points.iter().map(|&(x, y)| {
+            let (bar, bracket) = (Some((y - 1.0, y + 1.0)), Some((y - 2.0, y + 1.5)));
+            Point { x, y, bar, bracket, tip: format!("{x}") }
+        });
         let series = Series {
             name: "evidence".into(),
             colour: Colour::Series(0),

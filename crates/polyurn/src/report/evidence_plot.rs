@@ -27,6 +27,7 @@ fn caption(ranking: &Ranking) -> String {
         return format!("Each is a {ELBO}, {BOUNDS} So there are no error bars, and no probabilities.");
     }
     let mut text = BARS.to_owned();
+    text += &bracket_caption(ranking);
     let unknown: Vec<String> =
         ranking.models.iter().filter(|model| model.is_error_unknown).map(|model| ranking.label(model)).collect();
     if !unknown.is_empty() {
@@ -38,6 +39,19 @@ fn caption(ranking: &Ranking) -> String {
         text += &format!(" Hollow diamonds are the {ELBO}, {BOUNDS}");
     }
     text
+}
+
+/// What a bracket is, and what it rests on; empty where there is none.
+fn bracket_caption(ranking: &Ranking) -> String {
+    let Some(model) = ranking.models.iter().find(|model| model.bracket.is_some()) else { return String::new() };
+    let mut text =
+        " Thin bars with wide caps are brackets: the evidence is at least their lower end and at most their upper one"
+            .to_owned();
+    if let Some(error) = model.bracket_error {
+        text += &format!(", each with a probability of {} %", short(100.0 * (1.0 - error)));
+    }
+    let rests_on = model.bracket_rests_on.trim_end_matches('.');
+    if rests_on.is_empty() { text + "." } else { format!("{text}; {rests_on}.") }
 }
 
 /// All plots of evidence.
@@ -61,7 +75,8 @@ pub fn tip(ranking: &Ranking, candidate: &Candidate) -> String {
         lines.push(format!("ln evidence {}{unknown}", log_value_with_error(evidence, candidate.error)));
     }
     if let Some((lo, hi)) = candidate.bracket {
-        lines.push(format!("between {} and {}", log_value(lo, None), log_value(hi, None)));
+        lines.push(format!("at least {}", log_value(lo, candidate.error)));
+        lines.push(format!("at most {}", log_value(hi, candidate.error)));
     }
     if let Some(elbo) = candidate.elbo {
         lines.push(format!("{ELBO} {}", log_value(elbo, Some(0.1))));
@@ -85,12 +100,19 @@ fn near_best(ranking: &Ranking) -> Option<(f64, f64)> {
     let evidence = || ranking.models.iter().filter_map(|model| model.evidence.filter(|x| x.is_finite()));
     let (_, best) = range_of(evidence())?;
     let (lowest, _) = range_of(evidence().chain(ranking.models.iter().filter_map(|model| model.elbo)))?;
-    let near = ranking.models.iter().filter(|model| model.evidence.is_some_and(|x| x > best - 10.0));
-    let error = near.filter_map(|model| model.error).fold(0.0, f64::max);
+    let near = || ranking.models.iter().filter(|model| model.evidence.is_some_and(|x| x > best - 10.0));
+    let error = near().filter_map(|model| model.error).fold(0.0, f64::max);
     let reach = (5.0_f64).max(6.0 * error);
     let (n_near, last) = evidence().filter(|x| *x >= best - reach).fold((0, best), |(n, lo), x| (n + 1, lo.min(x)));
     let spread = best - last;
-    let room = (0.08 * spread).max(1.6 * error).max(0.05);
+    // Brackets are seen whole, unless they are so wide that nothing else could be seen.
+    let beyond = |model: &Candidate| {
+        let (lo, hi) = model.bracket?;
+        Some((hi - best).max(last - lo))
+    };
+    let bracket = 1.05 * near().filter_map(beyond).fold(0.0, f64::max);
+    let bracket = if bracket <= reach { bracket } else { 0.0 };
+    let room = (0.08 * spread).max(1.6 * error).max(0.05).max(bracket);
     (best - lowest > 3.0 * reach && n_near > 1).then_some((last - room.max(0.2 * spread), best + room))
 }
 
@@ -122,7 +144,9 @@ fn by_size(ranking: &Ranking, node: &str) -> Vec<Figure> {
     let mut figures = vec![Figure::new("evidence", &title, &caption, |width| chart.draw(width))];
     if let Some((lo, hi)) = near_best(ranking) {
         let near = enlarged(&chart, (lo, hi), &sizes);
-        let caption = format!("The same on a finer scale. {BARS} Triangles at the foot are models further down.");
+        let bracket = bracket_caption(ranking);
+        let caption =
+            format!("The same on a finer scale. {BARS}{bracket} Triangles at the foot are models further down.");
         figures.push(Figure::new("evidence-near-best", "Evidence near the best", &caption, |width| near.draw(width)));
     }
     figures
@@ -143,10 +167,10 @@ fn series_by_size(ranking: &Ranking, node: &str) -> Vec<Series> {
         let which = if priors.len() < 2 { String::new() } else { format!(", a = {}", short(priors[ix])) };
         let points = |f: fn(&Candidate) -> Option<f64>, has_bars: bool| -> Vec<Point> {
             let point = |model: &&Candidate| {
-                let bar = if has_bars { model.bar() } else { None };
+                let (bar, bracket) = if has_bars { (model.bar(), model.bracket) } else { (None, None) };
                 // A line is broken where a size has no number.
                 let y = f(model).unwrap_or(f64::NAN);
-                Some(Point { x: model.size_of(node)?, y, bar, tip: tip(ranking, model) })
+                Some(Point { x: model.size_of(node)?, y, bar, bracket, tip: tip(ranking, model) })
             };
             models.iter().filter_map(point).collect()
         };
@@ -279,7 +303,7 @@ fn model_by_model(ranking: &Ranking) -> Vec<Figure> {
             note: String::new(),
             ..chart.clone()
         };
-        let caption = format!("The best models on a finer scale. {BARS}");
+        let caption = format!("The best models on a finer scale. {BARS}{}", bracket_caption(ranking));
         figures.push(Figure::new("evidence-near-best", "Evidence near the best", &caption, |width| near.draw(width)));
     }
     figures
@@ -290,6 +314,7 @@ fn row(ranking: &Ranking, ix: usize, model: &Candidate) -> Row {
         label: ranking.label(model),
         value: model.evidence,
         bar: model.bar(),
+        bracket: model.bracket,
         second: model.elbo,
         shown: String::new(),
         tip: tip(ranking, model),
@@ -315,7 +340,7 @@ pub fn probability_plot(ranking: &Ranking) -> Option<Figure> {
         let error = model.probability_error.filter(|error| *error > 5e-4);
         let bar = error.map(|error| ((p - error).max(0.0), (p + error).min(1.0)));
         let shown = probability(model, p);
-        Row { value: Some(p), bar, second: None, shown, ..row(ranking, ix, model) }
+        Row { value: Some(p), bar, bracket: None, second: None, shown, ..row(ranking, ix, model) }
     });
     let note = match n_more {
         0 => String::new(),

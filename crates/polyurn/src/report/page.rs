@@ -197,6 +197,10 @@ fn models_html(ranking: &Ranking) -> String {
     let highest = ranking.models.iter().filter_map(|model| model.elbo).fold(f64::NEG_INFINITY, f64::max);
     let mut head = vec!["model"];
     head.extend(has_evidence.then_some("ln evidence"));
+    let has_brackets = has(&|ix| ranking.models[ix].bracket.is_some());
+    if has_brackets {
+        head.extend(["at least", "at most"]);
+    }
     head.extend(has_elbo.then_some("lower bound (ELBO)"));
     if has_evidence {
         head.extend(["against best", "probability"]);
@@ -221,6 +225,12 @@ fn models_html(ranking: &Ranking) -> String {
                 (None, Some(elbo)) => format!("≥ {}", log_value(elbo, Some(0.1))),
                 (None, None) => String::new(),
             });
+        }
+        if has_brackets {
+            let end = |value: f64| log_value(value, model.error);
+            let ends = model.bracket.map(|(lo, hi)| [end(lo), end(hi)]);
+            // An exact number needs none.
+            cells.extend(ends.unwrap_or_else(|| [String::from("–"), String::from("–")]));
         }
         if has_elbo {
             cells.push(show(model.elbo.map(|elbo| log_value(elbo, Some(0.1)))));

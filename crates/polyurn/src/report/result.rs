@@ -73,6 +73,10 @@ pub struct Candidate {
     pub is_error_unknown: bool,
     /// Ends of a bracket around the evidence.
     pub bracket: Option<(f64, f64)>,
+    /// How probable it is at most that an end does not hold.
+    pub bracket_error: Option<f64>,
+    /// What its ends rest on, in words.
+    pub bracket_rests_on: String,
     /// Lower bound of variational Bayes.
     pub elbo: Option<f64>,
     /// Posterior probability.
@@ -329,16 +333,24 @@ impl Candidate {
         let bracket = finite_at(value, "lower").zip(finite_at(value, "upper")).filter(|(lo, hi)| lo <= hi);
         let share = |field: &str| finite_at(value, field).filter(|p| (0.0..=1.0).contains(p));
         let positive = |field: &str| finite_at(value, field).filter(|error| *error >= 0.0);
+        let nodes = nodes(value);
+        // JSON has names in the order of the alphabet; everywhere else they stand as the model names them.
+        let place = |name: &str| nodes.iter().position(|node| node.name == name).unwrap_or(usize::MAX);
+        let mut sizes: Vec<(String, f64)> = object_at(value, "sizes").map_or_else(Vec::new, |sizes| {
+            sizes.iter().filter_map(|(name, size)| Some((name.clone(), number(size)?))).collect()
+        });
+        sizes.sort_by_key(|(name, _)| place(name));
         Ok(Candidate {
             model: text_at(value, "model"),
-            sizes: object_at(value, "sizes").map_or_else(Vec::new, |sizes| {
-                sizes.iter().filter_map(|(name, size)| Some((name.clone(), number(size)?))).collect()
-            }),
+            sizes,
             a: finite_at(value, "a").filter(|a| *a > 0.0),
             evidence: log_marginal.filter(|_| has_evidence),
             error: positive("std_error"),
             is_error_unknown: value["error_unknown"] == true,
-            bracket,
+            // Around evidence, and none that is exact.
+            bracket: bracket.filter(|(lo, hi)| has_evidence && lo < hi),
+            bracket_error: share("bracket_error").filter(|error| *error > 0.0),
+            bracket_rests_on: text_at(value, "bracket_rests_on"),
             elbo: finite_at(value, "elbo").or(log_marginal.filter(|_| is_bound)),
             // A bound gives neither.
             probability: share("posterior_probability").filter(|_| has_evidence),
@@ -348,7 +360,7 @@ impl Candidate {
             log_bayes_factor: number_at(value, "log_bayes_factor").filter(|_| has_evidence),
             log_bayes_factor_error: positive("log_bayes_factor_error"),
             method: text_at(value, "method") + if value["quick"] == true { ", quick" } else { "" },
-            nodes: nodes(value),
+            nodes,
             ess: EssTrace::read(value),
         })
     }
@@ -358,10 +370,10 @@ impl Candidate {
         self.sizes.iter().find(|(other, _)| other == name).map(|(_, size)| *size)
     }
 
-    /// The ends of its error bar: the bracket, or one standard error to each side.
+    /// The ends of its error bar: one standard error to each side.
     pub fn bar(&self) -> Option<(f64, f64)> {
         let evidence = self.evidence.filter(|evidence| evidence.is_finite())?;
-        self.bracket.or(self.error.map(|error| (evidence - error, evidence + error)))
+        self.error.map(|error| (evidence - error, evidence + error))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A chart with one row for each thing: its name, and a bar or a dot for its value.
 
-use super::chart::HIDDEN_BAR;
+use super::chart::{BRACKET, HIDDEN_BAR, bracket_across};
 use super::colour::Colour;
 use super::drawing::{Anchor, Drawing, Marker, Stroke, Words};
 use super::scale::{Scale, padded, range_of};
@@ -15,6 +15,8 @@ pub struct Row {
     pub value: Option<f64>,
     /// The ends of the error bar.
     pub bar: Option<(f64, f64)>,
+    /// Bounds on either side.
+    pub bracket: Option<(f64, f64)>,
     /// A second value, drawn hollow.
     pub second: Option<f64>,
     /// The value as words, behind a bar.
@@ -135,8 +137,10 @@ impl RowChart {
             return range;
         }
         let values = self.rows.iter().flat_map(|row| {
-            let (lo, hi) = row.bar.unwrap_or((f64::NAN, f64::NAN));
-            [lo, hi, row.value.unwrap_or(f64::NAN), row.second.unwrap_or(f64::NAN)]
+            let none = (f64::NAN, f64::NAN);
+            let (bar, bracket) = (row.bar.unwrap_or(none), row.bracket.unwrap_or(none));
+            let (value, second) = (row.value.unwrap_or(f64::NAN), row.second.unwrap_or(f64::NAN));
+            [bar.0, bar.1, bracket.0, bracket.1, value, second]
         });
         let (lo, hi) = range_of(values).unwrap_or((0.0, 1.0));
         match self.form {
@@ -159,6 +163,13 @@ impl RowChart {
             drawing.marker((x, y), marker, colour);
             drawing.text((x + 12.0, y + 4.0), Words::new(Anchor::Start, Colour::Ink), name);
             x += wide;
+        }
+        if self.rows.iter().any(|row| row.bracket.is_some()) {
+            if x > place.left + 6.0 && x + 30.0 + width_of(BRACKET, 12.0) > place.right {
+                (x, y) = (place.left + 6.0, y + 18.0);
+            }
+            bracket_across(drawing, (x - 4.0, x + 18.0), (true, true), y);
+            drawing.text((x + 25.0, y + 4.0), Words::new(Anchor::Start, Colour::Ink), BRACKET);
         }
         y + 16.0
     }
@@ -197,6 +208,11 @@ impl Row {
             drawing.marker((scale.at(second), y), Marker::Diamond, Colour::Series(1));
         }
         let Some(value) = self.value else { return };
+        // Behind the error bar, and none where the value is off the scale.
+        if let Some((lo, hi)) = self.bracket.filter(|_| scale.holds(value)) {
+            let ends = (scale.at(scale.clamp(lo)), scale.at(scale.clamp(hi)));
+            bracket_across(drawing, ends, (scale.holds(lo), scale.holds(hi)), y);
+        }
         if value.is_finite()
             && let Some((lo, hi)) = self.bar
         {
@@ -233,6 +249,7 @@ mod tests {
             label: "<model> with a name that is far too long to be written beside its bar".into(),
             value,
             bar: value.map(|value| (value - 1.0, value + 1.0)),
+            bracket: value.map(|value| (value - 2.0, value + 1.5)),
             second: Some(-3.0),
             shown: "x".into(),
             tip: "tip".into(),

@@ -83,7 +83,7 @@ fn lines(
             let found = at.models.iter().find(|found| found.model == *model)?;
             let (y, error) = value(found)?;
             let bar = error.filter(|_| y.is_finite()).map(|error| (y - error, y + error));
-            Some(Point { x: at.a, y, bar, tip: tip(&name, at, found) })
+            Some(Point { x: at.a, y, bar, bracket: None, tip: tip(&name, at, found) })
         });
         let marker = if ix < 3 { Marker::of(ix) } else { [Marker::Diamond, Marker::Disc, Marker::Square][ix % 3] };
         Series {

@@ -68,6 +68,7 @@ fn entries_plot(table: &Table, ix: usize, most_rows: usize, is_bound: bool) -> O
             label: row.labels[cell].clone(),
             value: Some(row.means[cell]),
             bar: row.sds[cell].map(|sd| ((row.means[cell] - sd).max(0.0), row.means[cell] + sd)),
+            bracket: None,
             second: None,
             shown: share(row.means[cell]),
             tip: tip(table, row, cell),

@@ -99,7 +99,7 @@ pub fn short(value: f64) -> String {
 }
 
 /// Groups the digits before the point by three.
-fn with_commas(text: &str) -> String {
+pub fn with_commas(text: &str) -> String {
     let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let (sign, digits) = whole.strip_prefix('−').map_or(("", whole), |digits| ("−", digits));
     let mut out = sign.to_owned();

@@ -20,6 +20,7 @@ pub fn ess_plot(trace: &EssTrace, of_whom: &str) -> Option<Figure> {
         x: step,
         y: ess,
         bar: None,
+        bracket: None,
         tip: format!("step {}\n{} effective particles", short(step), short(ess)),
     };
     let most = trace.points.iter().map(|point| point.1).chain(trace.particles).fold(1.0, f64::max);
@@ -61,6 +62,7 @@ pub fn objective_plot(name: &str, trace: &[f64]) -> Option<Figure> {
         x: sweep,
         y: value,
         bar: None,
+        bracket: None,
         tip: format!("sweep {}\n{name} {}", short(sweep), log_value(value, None)),
     };
     let series = Series {

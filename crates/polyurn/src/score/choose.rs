@@ -3,7 +3,7 @@
 use super::{Means, Method, Scoring, free_sizes};
 use crate::control::Control;
 use crate::engine::Problem;
-use crate::engine::anneal::{Anneal, AnnealWish};
+use crate::engine::anneal::{Anneal, AnnealWish, foreseen_sweep};
 use crate::engine::exact::{Cost, Exact, Prepared};
 use crate::engine::smc::{Crew, Order, Settled, When, Wish};
 use crate::engine::sweeps::{Climb, Vb};
@@ -37,10 +37,28 @@ pub const ASKED_FOR: &str = "asked for";
 /// Distinct records with hidden values beyond which `auto` does not think of an exact answer.
 const MOST_AMBIGUOUS: usize = 5000;
 
-/// Tokens from which `auto` anneals instead of placing one token after another: there particles are tens or thousands of nats
-/// low (docs/anneal.md). With fewer, annealing has the smaller error too, but only where its chains find the best mode of the
-/// posterior, which a few chains of single-token updates do not always do.
-const ANNEAL_FROM: u64 = 20_000;
+/// Tokens from which `auto` thinks of annealing instead of placing one token after another. With fewer, particles see all modes of the
+/// posterior, and chains of single-token updates may not.
+const ANNEAL_FROM: u64 = 1000;
+
+/// Tokens from which it goes back, too: what annealing says of so many is worth little without a bracket.
+const BRACKET_FROM: u64 = 20_000;
+
+/// Seconds that a score takes, about, where there is no time limit.
+const USUAL_SECONDS: f64 = 4.0;
+
+/// Seconds for a token in a sweep of one hidden node with some ten values, for which the errors below were read.
+const USUAL_SECONDS_A_TOKEN: f64 = 5e-8;
+
+/// Rough errors in nats that particles and annealing make with so many tokens in this time, if a sweep over the tokens takes this
+/// long: half way between those of a tensor and of latent classes, from 300 to 10,000 tokens (docs/anneal.md). Particles gain by the
+/// root of the time; annealing lags less in proportion to it. Several hidden nodes slow annealing down, and particles hardly.
+fn foreseen_errors(n_tokens: u64, seconds: f64, seconds_a_sweep: f64) -> (f64, f64) {
+    let thousands = n_tokens as f64 / 1000.0;
+    let haste = USUAL_SECONDS / seconds.max(1e-3);
+    let slowness = (seconds_a_sweep / (USUAL_SECONDS_A_TOKEN * n_tokens as f64)).max(1.0);
+    (0.9 * thousands.powf(0.3) * haste.sqrt(), 0.1 * thousands.powf(0.6) * haste * slowness)
+}
 
 impl Scoring {
     /// The engine that was asked for, or the best that fits; and why.
@@ -99,13 +117,25 @@ impl Scoring {
                 return Ok((self.vb(problem, means)?, why));
             }
             let n_tokens = problem.counts.n_tokens;
+            let seconds = means.time.map_or(USUAL_SECONDS, |time| time.as_secs_f64());
             if n_tokens < ANNEAL_FROM || !problem.counts.unknown.is_empty() {
                 return Ok((Engine::Particles("smc", smc()?), why));
             }
+            let (of_particles, of_annealing) = foreseen_errors(n_tokens, seconds, foreseen_sweep(problem)?);
+            if of_annealing > of_particles && n_tokens < BRACKET_FROM {
+                return Ok((Engine::Particles("smc", smc()?), why));
+            }
             let crew = Crew { isa: self.isa, threads: means.threads, max_memory: self.max_memory };
-            let wish = AnnealWish { is_bracket: true, ..self.anneal.clone() };
+            let is_bracket = self.anneal.is_bracket || n_tokens >= BRACKET_FROM;
+            let wish = AnnealWish { is_bracket, ..self.anneal.clone() };
             let anneal = wish.settle(problem, crew, means.time, means.seed)?;
-            let why = format!("{why}; particles are too low from about {ANNEAL_FROM} tokens on");
+            let why = if n_tokens >= BRACKET_FROM {
+                format!("{why}; with so many tokens particles are far too low")
+            } else {
+                let rough = |error: f64| if error < 0.95 { format!("{error:.1}") } else { format!("{error:.0}") };
+                let (ours, theirs) = (rough(of_annealing), rough(of_particles));
+                format!("{why}; annealing is off by about {ours} nats where particles are by {theirs}")
+            };
             Ok((Engine::Anneal(anneal), why))
         };
         // Not worth a forecast, which would itself take its time.
@@ -126,7 +156,7 @@ impl Scoring {
         if cost.seconds > patience || cost.bytes > self.max_memory as f64 {
             let time =
                 if cost.seconds < FORETOLD_SECONDS { format!(" and {} s", rough(cost.seconds)) } else { String::new() };
-            return particles(format!("an exact answer would take about {} states{time}", rough(cost.states)));
+            return particles(format!("an exact answer would take {}{time}", cost.show_states()));
         }
         let why = why_exact(problem, Some(cost));
         let is_known = problem.counts.unknown.is_empty();
@@ -185,11 +215,11 @@ fn why_exact(problem: &Problem<'_>, cost: Option<Cost>) -> String {
         _ if !has_unseen => "nothing has to be summed out: the evidence has a closed form".into(),
         None => ASKED_FOR.into(),
         Some(cost) if cost.states < 1.5 => "tokens can be allocated in one way only".into(),
-        Some(cost) => format!("small enough to be exact: about {} states foreseen", rough(cost.states)),
+        Some(cost) => format!("small enough to be exact: {} foreseen", cost.show_states()),
     }
 }
 
-/// A forecast needs no more than two digits.
+/// A forecast of time needs no more than two digits.
 fn rough(value: f64) -> String {
     if (0.01..1e4).contains(&value) {
         let digits = if value < 10.0 { 2 } else { 0 };

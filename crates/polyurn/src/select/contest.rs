@@ -62,12 +62,14 @@ const CAREFUL_RUNS: u64 = 4;
 pub(super) const BOUND_SHARE: f64 = 0.2;
 const FAR_SHARE: f64 = 0.1;
 const QUICK_SHARE: f64 = 0.35;
+/// Share of the time for a first score of every model where all tokens are looked at at once.
+const FIRST_ROUND_SHARE: f64 = 0.6;
 /// Why a model has no more than a bound.
 const NO_TIME: &str = "there was no time for more than its bound";
 
 impl Contest {
-    /// Whether cheap passes come first and careful ones where the ranking is uncertain; else all are scored once, as asked. Of
-    /// a corpus quick scores say nothing: each model is scored once, with all the care that there is time for.
+    /// Whether cheap passes come first and careful ones where the ranking is uncertain; else all are scored as asked. Of a corpus
+    /// quick scores say nothing: each model is scored with care, and once more where brackets overlap.
     pub fn is_staged(&self, n_tokens: u64) -> bool {
         self.scoring.method == Method::Auto && !self.scoring.wants_particles && n_tokens <= MOST_STAGED
     }
@@ -108,6 +110,8 @@ impl Contest {
         if is_staged {
             state.stages(&mut tick)?;
             state.say_why_left();
+        } else if matches!(self.scoring.method, Method::Auto | Method::Anneal) && !self.scoring.wants_particles {
+            state.whole_rounds(&everybody, &mut |done| tick("scores", step, done))?;
         } else {
             state.pass(&everybody, &self.scoring, 1.0, &mut |done| tick("scores", step, done))?;
         }
@@ -192,6 +196,44 @@ impl State<'_> {
             runs *= GROWTH;
         }
         self.put_unscored_in_place()
+    }
+
+    /// Scores that look at all tokens at once, one model after another; then again, with more steps, for those whose brackets the best one's
+    /// overlaps.
+    fn whole_rounds(&mut self, everybody: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<()> {
+        let contest = self.runner.contest;
+        let is_auto = contest.scoring.method == Method::Auto;
+        let share = if is_auto && contest.deadline.is_some() { FIRST_ROUND_SHARE } else { 1.0 };
+        self.pass_in_turn(everybody, &contest.scoring, share, &mut |done| tick(share * done))?;
+        let doubtful = self.overlapping();
+        if is_auto && !doubtful.is_empty() && !contest.is_time_up() {
+            self.pass_in_turn(&doubtful, &contest.longer(), 1.0, &mut |done| tick(share + (1.0 - share) * done))?;
+        }
+        Ok(())
+    }
+
+    /// Those whose brackets the best one's overlaps, and the best.
+    fn overlapping(&self) -> Vec<usize> {
+        let Some((best, _)) = self.best() else { return Vec::new() };
+        let Some(top) = &self.found[best] else { return Vec::new() };
+        let overlaps = |other: &Scored| other.apart_between(top).is_some_and(|(_, at_most)| at_most >= 0.0);
+        let all: Vec<usize> = (0..self.found.len())
+            .filter(|&ix| self.found[ix].as_ref().is_some_and(|other| !other.score.is_exact() && overlaps(other)))
+            .collect();
+        if all.iter().any(|&ix| ix != best) { all } else { Vec::new() }
+    }
+
+    fn pass_in_turn(
+        &mut self,
+        who: &[usize],
+        scoring: &Scoring,
+        share: f64,
+        tick: &mut dyn FnMut(f64) -> Result<()>,
+    ) -> Result<()> {
+        self.passes += 1;
+        self.runner.pass_in_turn(who, scoring, Pass::Number(self.passes), share, &mut self.found, tick)?;
+        self.put_beside();
+        Ok(())
     }
 
     /// Whom to score first, and the others: those whose bound is near the best one, their next sizes on either side, and the

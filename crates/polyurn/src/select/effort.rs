@@ -1,6 +1,7 @@
 //! How much work each pass of a contest puts into a model.
 
 use super::contest::Contest;
+use crate::engine::anneal::{AnnealWish, SWEEPS};
 use crate::engine::smc::Wish;
 use crate::engine::sweeps::Climb;
 use crate::score::{Method, Scoring};
@@ -23,6 +24,14 @@ const START_OF_MANY: f64 = 2.0;
 const SECONDS_OF_MANY: f64 = 0.4;
 /// Patience for an exact answer where it is worth more.
 const PATIENCE: f64 = 3.0;
+/// The quick score of so many tokens that it is annealed: chains, their sweeps, and steps of each run.
+const QUICK_CHAINS: u64 = 4;
+const QUICK_SWEEPS: u64 = 100;
+/// The first careful one; later ones have more steps in proportion to their runs.
+const CAREFUL_SWEEPS: u64 = 300;
+const CAREFUL_RUNS: u64 = 4;
+/// How many times as many steps annealing makes where brackets overlap.
+const LONGER: u64 = 4;
 
 impl Contest {
     /// Shows whether a model is out of the running.
@@ -35,7 +44,15 @@ impl Contest {
             start_pseudo_count: Some(start),
             ..self.scoring.wish.clone()
         };
-        Scoring { wish, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+        let anneal = AnnealWish {
+            particles: Some(1),
+            runs: Some(QUICK_RUNS),
+            sweeps: Some(QUICK_SWEEPS),
+            pilots: Some(QUICK_CHAINS),
+            pilot_sweeps: Some(QUICK_SWEEPS),
+            ..self.scoring.anneal.clone()
+        };
+        Scoring { wish, anneal, patience: QUICK_PATIENCE, ..self.scoring.clone() }
     }
 
     /// For models that may be the best, of which there are so many.
@@ -48,13 +65,26 @@ impl Contest {
         };
         let start_pseudo_count = are_many.then_some(START_OF_MANY);
         let wish = Wish { runs: Some(runs), seconds_per_run, start_pseudo_count, ..self.scoring.wish.clone() };
-        Scoring { wish, patience: PATIENCE / n_contenders as f64, ..self.scoring.clone() }
+        let sweeps = CAREFUL_SWEEPS * runs / CAREFUL_RUNS;
+        let anneal = AnnealWish {
+            runs: Some(CAREFUL_RUNS),
+            sweeps: Some(sweeps),
+            pilot_sweeps: Some(sweeps),
+            ..self.scoring.anneal.clone()
+        };
+        Scoring { wish, anneal, patience: PATIENCE / n_contenders as f64, ..self.scoring.clone() }
     }
 
     /// An exact score where that is cheap; else a bound that nobody waits for, since there is a better one already.
     pub(super) fn exact_if_cheap(&self) -> Scoring {
         let climb = Climb { restarts: 1, max_iter: 1, ..BOUND };
         Scoring { takes_bound: true, climb, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+    }
+
+    /// Annealing with more steps than unasked.
+    pub(super) fn longer(&self) -> Scoring {
+        let sweeps = self.scoring.anneal.sweeps.or(self.deadline.is_none().then_some(LONGER * SWEEPS));
+        Scoring { anneal: AnnealWish { sweeps, ..self.scoring.anneal.clone() }, ..self.scoring.clone() }
     }
 
     /// Variational Bayes.

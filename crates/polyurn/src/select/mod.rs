@@ -15,6 +15,7 @@ mod naming;
 mod ranking;
 mod runner;
 mod scored;
+mod twins;
 mod verdict;
 
 pub use contest::Contest;
@@ -22,4 +23,5 @@ pub use field::{Candidate, Entry, Field};
 pub use logbook::Logbook;
 pub use ranking::{Ranked, Ranking};
 pub use scored::Scored;
+pub use twins::same_models;
 pub use verdict::Verdict;

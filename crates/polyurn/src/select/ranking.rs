@@ -24,6 +24,8 @@ pub struct Ranked {
     pub posterior: Option<(f64, f64)>,
     /// ln of the Bayes factor against the best model, and its standard error, likewise.
     pub log_bayes_factor: Option<(f64, f64)>,
+    /// What it lies between, where the evidence of both does: each end holds with the errors of the two bounds it is made of.
+    pub log_bayes_factor_between: Option<(f64, f64)>,
 }
 
 /// All models, best first.
@@ -54,8 +56,15 @@ impl Ranking {
     pub fn new(found: &[Option<Scored>], weights: &[f64]) -> Result<Self> {
         let of = |ix: usize| found[ix].as_ref().expect("scored");
         let mut order: Vec<usize> = (0..found.len()).filter(|&ix| found[ix].is_some() && weights[ix] > 0.0).collect();
-        let total_weight: f64 = order.iter().map(|&ix| weights[ix]).sum();
-        let log = |ix: usize| of(ix).at_least() + (weights[ix] / total_weight).ln();
+        // Against the largest: a sum of weights may be beyond all numbers, and a share of it below all.
+        let largest = order.iter().map(|&ix| weights[ix]).fold(0.0, f64::max);
+        let total_weight: f64 = order.iter().map(|&ix| weights[ix] / largest).sum();
+        let prior = |ix: usize| weights[ix] / largest / total_weight;
+        let ln_prior = |ix: usize| match prior(ix) {
+            share if share.is_normal() => share.ln(),
+            _ => weights[ix].ln() - largest.ln() - total_weight.ln(),
+        };
+        let log = |ix: usize| of(ix).at_least() + ln_prior(ix);
         if order.iter().all(|&ix| log(ix) == f64::NEG_INFINITY) {
             return Err(Error::Setting("no model that was scored can have made these data".into()));
         }
@@ -79,10 +88,11 @@ impl Ranking {
                 Ranked {
                     candidate,
                     is_bound: of(candidate).is_bound_only(),
-                    prior: weights[candidate] / total_weight,
+                    prior: prior(candidate),
                     apart,
                     posterior: place.map(|place| (probabilities[place], probability_errors[place])),
                     log_bayes_factor: place.map(|_| (apart, joint)),
+                    log_bayes_factor_between: of(candidate).apart_between(best).filter(|_| place.is_some()),
                 }
             })
             .collect();

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, Stop};
 use crate::graph::Binding;
 use crate::parallel::map_watched;
 use crate::prior::PriorSettings;
-use crate::score::{Means, Score, Scoring};
+use crate::score::{Means, Score, Scoring, seconds_per_sweep};
 use std::time::{Duration, Instant};
 
 /// The round of the bounds in the logbook, and that of exact scores where they are cheap.
@@ -49,17 +49,66 @@ impl Runner<'_> {
         let n_threads = self.contest.threads;
         let is_shared_out = who.len() >= 4 * n_threads || who.len().is_multiple_of(n_threads);
         let at_once = if is_shared_out { n_threads } else { 1 };
-        let threads = self.contest.threads / at_once;
         let time = self.time(share, who.len().div_ceil(at_once));
-        let (round, nth) = match pass {
-            Pass::Cheap => (CHEAP, 0),
-            Pass::Number(number) => (number, u64::from(number - 1)),
+        let means = Means { threads: n_threads / at_once, time, seed: self.seed(pass) };
+        self.score_all(who, at_once, scoring, pass, found, tick, |_| means)
+    }
+
+    /// The same one after another, each with all threads, and with a part of the time in proportion to what a sweep over its
+    /// tokens takes: then all make about as many. What one leaves goes to those after it.
+    pub fn pass_in_turn(
+        &self,
+        who: &[usize],
+        scoring: &Scoring,
+        pass: Pass,
+        share: f64,
+        found: &mut [Option<Scored>],
+        tick: &mut dyn FnMut(f64) -> Result<()>,
+    ) -> Result<()> {
+        let end = self.time(share, 1).map(|time| Instant::now() + time);
+        let mut costs = Vec::new();
+        for &ix in who.iter().filter(|_| end.is_some()) {
+            let binding = self.field.bind(&self.field.candidates()[ix])?;
+            costs.push(seconds_per_sweep(&binding, &self.prior(ix))?);
+        }
+        let time = |candidate: u32| {
+            let left = end?.saturating_duration_since(Instant::now());
+            let place = who.iter().position(|&ix| ix == candidate as usize).expect("one of them");
+            let rest: f64 = costs[place..].iter().sum();
+            Some(if rest > 0.0 { left.mul_f64(costs[place] / rest) } else { left })
         };
-        let seed = Seed(self.contest.seed.0.wrapping_add(nth.wrapping_mul(0x9E37_79B9)));
-        let means = Means { threads, time, seed };
+        let (threads, seed) = (self.contest.threads, self.seed(pass));
+        let means = |candidate: u32| Means { threads, time: time(candidate), seed };
+        self.score_all(who, 1, scoring, pass, found, tick, means)
+    }
+
+    /// Each pass has random numbers of its own.
+    fn seed(&self, pass: Pass) -> Seed {
+        let nth = match pass {
+            Pass::Cheap => 0,
+            Pass::Number(number) => u64::from(number - 1),
+        };
+        Seed(self.contest.seed.0.wrapping_add(nth.wrapping_mul(0x9E37_79B9)))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "two callers that differ in the last and one number")]
+    fn score_all(
+        &self,
+        who: &[usize],
+        at_once: usize,
+        scoring: &Scoring,
+        pass: Pass,
+        found: &mut [Option<Scored>],
+        tick: &mut dyn FnMut(f64) -> Result<()>,
+        means: impl Fn(u32) -> Means + Sync,
+    ) -> Result<()> {
+        let round = match pass {
+            Pass::Cheap => CHEAP,
+            Pass::Number(number) => number,
+        };
         let scored = self.for_all(who, at_once, round, tick, |candidate, job, control| {
             let binding = self.field.bind(candidate)?;
-            let score = self.found_or_scored(job, scoring, &binding, means, control)?;
+            let score = self.found_or_scored(job, scoring, &binding, means(job.candidate), control)?;
             let is_seen = binding.counts.seen_anywhere();
             Ok(Scored {
                 seconds: score.seconds,

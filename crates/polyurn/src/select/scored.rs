@@ -74,4 +74,19 @@ impl Scored {
             _ => self.score.std_error.unwrap_or(f64::INFINITY),
         }
     }
+
+    /// What the distance of the evidence above that of another model lies between, if one of them has a bracket and the other
+    /// has one or is exact.
+    pub fn apart_between(&self, other: &Scored) -> Option<(f64, f64)> {
+        if std::ptr::eq(self, other) {
+            return self.score.bracket().map(|_| (0.0, 0.0));
+        }
+        let ends = |scored: &Scored| {
+            let bracket = scored.score.bracket().map(|bracket| (bracket.lower, bracket.upper));
+            bracket.or(scored.score.is_exact().then_some((scored.score.log_marginal, scored.score.log_marginal)))
+        };
+        let (own, others) = (ends(self)?, ends(other)?);
+        let is_any = self.score.bracket().is_some() || other.score.bracket().is_some();
+        is_any.then_some((own.0 - others.1, own.1 - others.0))
+    }
 }

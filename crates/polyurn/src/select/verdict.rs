@@ -31,11 +31,18 @@ impl Verdict {
         let is_unscored = |other: &Ranked| other.is_bound && log_odds(other) >= -reach;
         let is_level =
             |other: &Ranked| error(other).is_some_and(|error| log_odds(other) - ERRORS * error >= -LEVEL_ODDS.ln());
+        // Brackets that do not overlap tell two models apart, however wide they are.
+        let is_outside = |other: &Ranked| {
+            let (_, at_most) = other.log_bayes_factor_between.unwrap_or((0.0, f64::INFINITY));
+            at_most + (other.prior / best.prior).ln() < -LEVEL_ODDS.ln()
+        };
         let is_within_errors = |other: &Ranked| {
-            error(other).is_some_and(|error| {
-                // Nothing is told apart by a number of which nobody knows how wrong it is.
-                error.is_infinite() || (error > 0.0 && log_odds(other) >= -(ERRORS * error).min(FAR_BELOW))
-            })
+            let is_within = error(other).is_some_and(|error| {
+                // Nothing is told apart by a number of which nobody knows how wrong it is, nor by one that may be wrong by as much.
+                let reach = (ERRORS * error).min(FAR_BELOW.max(error));
+                error.is_infinite() || (error > 0.0 && log_odds(other) >= -reach)
+            });
+            is_within && !is_outside(other)
         };
         let others = || ranked.iter().enumerate().skip(1);
         let places = |is: &dyn Fn(&Ranked) -> bool| -> Vec<usize> {
@@ -63,7 +70,16 @@ mod tests {
 
     fn ranked(apart: f64, error: f64) -> Ranked {
         let (posterior, log_bayes_factor) = (Some((0.5, 0.0)), Some((apart, error)));
-        Ranked { candidate: 0, is_bound: false, prior: 0.5, apart, posterior, log_bayes_factor }
+        let log_bayes_factor_between = None;
+        Ranked {
+            candidate: 0,
+            is_bound: false,
+            prior: 0.5,
+            apart,
+            posterior,
+            log_bayes_factor,
+            log_bayes_factor_between,
+        }
     }
 
     fn bound(apart: f64) -> Ranked {
@@ -80,7 +96,20 @@ mod tests {
     fn a_lead_within_the_errors_is_not_settled() {
         assert_eq!(verdict(&[ranked(-5.0, 0.5)], 0.0), (true, vec![0]));
         assert_eq!(verdict(&[ranked(-5.0, 2.0), ranked(-50.0, 2.0)], 0.0), (false, vec![0, 1]));
-        assert_eq!(verdict(&[ranked(-90.0, 124.0), ranked(-116.0, 124.0)], 0.0), (false, vec![0, 1]));
+        assert_eq!(verdict(&[ranked(-90.0, 124.0), ranked(-150.0, 124.0)], 0.0), (false, vec![0, 1]));
+        assert_eq!(verdict(&[ranked(-661.0, 999.0)], 0.0), (false, vec![0, 1]));
+    }
+
+    #[test]
+    fn brackets_that_do_not_overlap_settle_it_and_others_do_not() {
+        let with = |apart: f64, error: f64, between: (f64, f64)| Ranked {
+            log_bayes_factor_between: Some(between),
+            ..ranked(apart, error)
+        };
+        assert_eq!(verdict(&[with(-35.0, 15.0, (-60.0, -11.7))], 0.0), (true, vec![0]));
+        assert_eq!(verdict(&[with(-35.0, 15.0, (-60.0, 4.0))], 0.0), (false, vec![0, 1]));
+        // The other model may be as good as level with the best.
+        assert_eq!(verdict(&[with(-35.0, 15.0, (-60.0, -0.5))], 0.0), (false, vec![0, 1]));
     }
 
     #[test]

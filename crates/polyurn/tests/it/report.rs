@@ -113,6 +113,79 @@ fn the_lower_bound_is_never_called_evidence() {
     assert!(svg.contains("lower bound (ELBO)") && !svg.contains("ln evidence"), "{svg}");
 }
 
+/// As the table on a terminal and the verdict have them, whatever the order in the JSON.
+#[test]
+fn sizes_stand_in_the_order_of_the_model() {
+    let node = |name: &str| json!({"name": name, "size": 2, "seen": false, "parents": []});
+    let model = |far: u32| {
+        json!({
+            "model": "m", "sizes": {"far": far, "near": 2}, "log_marginal": -f64::from(far), "posterior_probability": 0.5,
+            "nodes": [node("near"), node("far")],
+        })
+    };
+    let value =
+        json!({ "command": "select", "models": [model(1), model(2)], "verdict": "(near = 2, far = 1) is best." });
+    let html = Report::from_json(&value).unwrap().html();
+    assert!(html.contains("near = 2, far = 1</td>") && !html.contains("far = 1, near = 2"), "{html}");
+}
+
+/// As annealing leaves it: bounds on either side, and no trace of particles.
+fn bracketed(text: &str) -> Value {
+    let mut value: Value = serde_json::from_str(text).unwrap();
+    for model in value["models"].as_array_mut().unwrap() {
+        let Some(evidence) = model["log_marginal"].as_f64() else { continue };
+        let fields = model.as_object_mut().unwrap();
+        fields.retain(|name, _| name != "ess_trace" && name != "resampled_at");
+        fields.extend([
+            ("method".into(), json!("anneal")),
+            ("bound".into(), json!("bracket")),
+            ("std_error".into(), json!(0.25)),
+            ("lower".into(), json!(evidence - 3.5)),
+            ("upper".into(), json!(evidence + 4.25)),
+            ("bracket_error".into(), json!(0.025)),
+            ("bracket_rests_on".into(), json!("the upper one rests on a chain")),
+        ]);
+    }
+    value
+}
+
+#[test]
+fn brackets_are_drawn_behind_error_bars_told_and_listed() {
+    for text in [FIXTURES[0], FIXTURES[1], FIXTURES[2]] {
+        let value = bracketed(text);
+        let report = Report::from_json(&value).unwrap();
+        let plots = report.plots();
+        for (name, svg) in plots.iter().filter(|(name, _)| name.starts_with("evidence") && name != "evidence-by-size") {
+            check_well_formed(svg);
+            assert!(svg.contains(">bracket</text>"), "{name} has no legend of brackets");
+            assert!(svg.contains("at least −") && svg.contains("at most −"), "{name}: {svg}");
+        }
+        let html = report.html();
+        assert!(html.contains("<th scope=\"col\">at least</th><th scope=\"col\">at most</th>"), "{html}");
+        let what = "at least their lower end and at most their upper one, each with a probability of 97.5 %; the upper one rests \
+                    on a chain.";
+        assert!(html.contains(what), "{html}");
+        // Annealing has no trace of particles: nothing of the kind is shown, empty or not.
+        assert!(!html.contains("<h2>Particles</h2>") && !html.contains("effective-particles"));
+    }
+}
+
+/// An error bar is one standard error to each side, whatever the bracket.
+#[test]
+fn a_bracket_does_not_take_the_place_of_the_error_bar() {
+    let plot = |value: &Value| Report::from_json(value).unwrap().plots().swap_remove(0).1;
+    let value = bracketed(FIXTURES[0]);
+    let mut bare = value.clone();
+    for model in bare["models"].as_array_mut().unwrap() {
+        (model["lower"], model["upper"]) = (Value::Null, Value::Null);
+    }
+    let n_lines = |svg: &str| svg.matches("<path d=\"M").count();
+    // A line and two caps for each model, and for the legend.
+    let n_models = value["models"].as_array().unwrap().len();
+    assert!(n_lines(&plot(&value)) >= n_lines(&plot(&bare)) + 3 * n_models);
+    assert!(!plot(&bare).contains("bracket"));
+}
+
 #[test]
 fn where_labels_come_from_is_said_beside_the_tables() {
     let html = Report::from_json(&fit()).unwrap().html();

@@ -48,6 +48,22 @@ fn with(numbers: [(Option<Evidence>, f64); 3]) -> Ranking {
 }
 
 #[test]
+fn only_ratios_of_weights_count_however_large_or_small_they_are() {
+    let found = found();
+    let with = |weights: [f64; 3]| Ranking::new(&found, &weights).unwrap().ranked;
+    let plain = with([1.0, 2.0, 4.0]);
+    // Powers of two leave every digit alone.
+    for factor in [2f64.powi(1021), 2f64.powi(-1070)] {
+        assert_eq!(with([1.0, 2.0, 4.0].map(|weight| weight * factor)), plain, "{factor:e}");
+    }
+    let even = with([1e308; 3]);
+    assert!(even.iter().all(|ranked| (ranked.prior - 1.0 / 3.0).abs() < 1e-15), "{even:?}");
+    // A share too small for a number is still none that cannot be.
+    let far = with([1e308, 1e-300, 1e308]);
+    assert!(far[2].candidate == 1 && far[2].posterior == Some((0.0, 0.0)), "{far:?}");
+}
+
+#[test]
 fn a_bound_has_no_probability_and_the_others_share_it_all() {
     // The largest gap is 10, so a bound may be 45 below its evidence: twice that and 25.
     let far = with([(Some((-100.0, Some(0.1))), -110.0), (None, -150.0), (Some((-103.0, Some(0.1))), -104.0)]);
