@@ -1,18 +1,19 @@
 //! From the flags of annealing to its settings, and from its runs to what is reported.
 
-use crate::args::{AnnealArgs, ParticleArgs};
+use crate::args::{AnnealArgs, ParticleArgs, PathArg};
 use crate::output::number;
 use crate::text::{plural, show_count, show_short, wrap};
-use polyurn::engine::anneal::AnnealWish;
+use polyurn::engine::anneal::{AnnealPath, AnnealWish};
 use polyurn::score::Annealed;
 use polyurn::{Error, Result};
 use serde_json::{Value, json};
 
 impl AnnealArgs {
     /// The first flag that was given.
-    fn given(&self) -> Option<&'static str> {
+    pub fn given(&self) -> Option<&'static str> {
         let flags = [
             ("--bracket", self.bracket),
+            ("--path", self.path.is_some()),
             ("--sweeps", self.sweeps.is_some()),
             ("--chains", self.chains.is_some()),
             ("--chain-sweeps", self.chain_sweeps.is_some()),
@@ -44,6 +45,10 @@ impl AnnealArgs {
             pilots: self.chains,
             pilot_sweeps: self.chain_sweeps,
             is_bracket: self.bracket,
+            path: match self.path {
+                None | Some(PathArg::Reference) => AnnealPath::Reference,
+                Some(PathArg::Prior) => AnnealPath::Prior,
+            },
         }
     }
 }
@@ -58,6 +63,7 @@ pub fn add_annealed(annealed: &Annealed, object: &mut Value) {
     object["runs"] = json!(estimate.runs.len());
     object["run_log_marginals"] = logs(&estimate.runs);
     object["ess_min"] = number(estimate.ess_min());
+    object["path"] = json!(anneal.path.name());
     object["sweeps"] = json!(estimate.sweeps);
     object["chains"] = json!(anneal.pilots);
     object["chain_sweeps"] = json!(anneal.pilot_sweeps);
@@ -87,15 +93,25 @@ pub fn annealed_text(annealed: &Annealed, indent: usize) -> String {
     let particles = plural(anneal.particles as u64, "particle");
     let mut parts = vec![
         format!("{} of {particles}{ways}", plural(estimate.runs.len() as u64, "run")),
-        format!("{} from a reference", plural(estimate.sweeps, "step")),
-        format!(
-            "fitted to the best of {} of {} sweeps",
-            plural(anneal.pilots, "chain"),
-            show_count(anneal.pilot_sweeps)
-        ),
+        match anneal.path {
+            AnnealPath::Reference => format!("{} from a reference", plural(estimate.sweeps, "step")),
+            AnnealPath::Prior => format!("{} from the prior", plural(estimate.sweeps, "step")),
+        },
+        {
+            let n_hands = anneal.n_hands(anneal.pilots);
+            let chains = format!("{} of {} sweeps", plural(anneal.pilots, "chain"), show_count(anneal.pilot_sweeps));
+            match anneal.path {
+                AnnealPath::Reference if n_hands > 1 && anneal.pilots > n_hands => {
+                    format!("each fitted to the best of its share of {chains}")
+                }
+                AnnealPath::Reference if n_hands > 1 => format!("each fitted to one of {chains}"),
+                AnnealPath::Reference => format!("fitted to the best of {chains}"),
+                AnnealPath::Prior => format!("paced by {chains}"),
+            }
+        },
     ];
     if anneal.particles > 1 {
-        parts.push(format!("at least {} effective particles", show_short(estimate.ess_min())));
+        parts.push(format!("at least {} effective particles", show_short(estimate.ess_min().floor())));
     }
     parts.push(format!("{} token updates ({})", show_short(estimate.n_updates as f64), anneal.isa.name()));
     wrap(&parts, 100 - indent, indent)

@@ -226,15 +226,29 @@ pub struct AnnealArgs {
     /// Go back from the posterior, too, for an upper bound: the evidence lies between the two.
     #[arg(long, help_heading = "Annealing")]
     pub bracket: bool,
+    /// Where the path to the posterior begins: at a reference that is fitted to Gibbs chains, or at the prior of the hidden values
+    /// [default: reference].
+    #[arg(long, value_name = "reference|prior", help_heading = "Annealing")]
+    pub path: Option<PathArg>,
     /// Steps of the path, with a sweep over all tokens after each [default: 1000, or what the time limit allows].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Annealing")]
     pub sweeps: Option<u64>,
-    /// Gibbs chains that go ahead; the best one makes the reference [default: one a thread, at least 2].
+    /// Gibbs chains that go ahead, dealt out to the runs; the best one makes the reference [default: two to six a run; beyond
+    /// 20,000 tokens 2 in all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), help_heading = "Annealing")]
     pub chains: Option<u64>,
     /// Sweeps of each of these chains [default: 0.6 times --sweeps, at least 200].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Annealing")]
     pub chain_sweeps: Option<u64>,
+}
+
+/// Where an annealing path begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PathArg {
+    /// A fitted reference.
+    Reference,
+    /// The prior.
+    Prior,
 }
 
 /// Settings of the engines that sweep.
@@ -339,6 +353,17 @@ pub enum FitMethod {
     Svb,
 }
 
+/// What a sweep of a Gibbs chain is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MovesArg {
+    /// Every token is drawn anew.
+    Tokens,
+    /// Particle Gibbs: particles place all tokens anew, one of them following the present state; then every token is drawn anew.
+    Conditional,
+    /// Particles place all tokens anew, and the new state is taken or not by what they say of the evidence.
+    Independent,
+}
+
 /// Settings of Gibbs chains.
 #[derive(Debug, Default, Args)]
 pub struct ChainArgs {
@@ -351,6 +376,10 @@ pub struct ChainArgs {
     /// Sweeps before the first state that is kept [default: half of them].
     #[arg(long, value_name = "N", help_heading = "Chains (gibbs)")]
     pub warm_up: Option<u64>,
+    /// What a sweep is: `tokens` draws every token anew; for small data `conditional` and `independent` place all of them at once, by
+    /// --particles particles [default: tokens].
+    #[arg(long, value_name = "MOVES", help_heading = "Chains (gibbs)")]
+    pub moves: Option<MovesArg>,
     /// Sweeps from one kept state to the next [default: 10, or fewer where less than 20 states would be kept].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Chains (gibbs)")]
     pub thin: Option<u64>,
@@ -383,6 +412,27 @@ pub struct StreamArgs {
     pub local: Option<Vec<String>>,
 }
 
+/// Streams that are scored while they come in.
+#[derive(Debug, Default, Args)]
+pub struct OnlineArgs {
+    /// Score the data while they come in: the running evidence after every batch (with --json an object a line), with the same
+    /// work for each token. All sizes and --b must be given.
+    #[arg(long, help_heading = "Streams", conflicts_with_all = ["given", "totals", "heldout"])]
+    pub stream: bool,
+    /// Seen nodes, with sizes where the model gives none: `doc[50],word[200]` [default: nodes named like a column].
+    #[arg(long, value_name = "NODES", help_heading = "Streams", requires = "stream")]
+    pub seen: Option<String>,
+    /// Records of a batch [default: 1000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Streams", requires = "stream")]
+    pub batch: Option<u32>,
+    /// The latest tokens, among which --rejuvenate draws again [default: 10000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Streams", requires = "stream")]
+    pub window: Option<u64>,
+    /// Go on with the stream whose state is in this file, if it exists, and keep the new state there.
+    #[arg(long, value_name = "FILE", help_heading = "Streams", requires = "stream", conflicts_with = "checkpoint")]
+    pub state: Option<PathBuf>,
+}
+
 /// Arguments of `score`.
 #[derive(Debug, Args)]
 pub struct ScoreArgs {
@@ -407,6 +457,8 @@ pub struct ScoreArgs {
     /// With --heldout: values that the fit does not know are refused, or taken as missing [default: refuse].
     #[arg(long, value_name = "refuse|drop", requires = "heldout")]
     pub unseen: Option<UnseenArg>,
+    #[command(flatten)]
+    pub online: OnlineArgs,
     #[command(flatten)]
     pub particles: ParticleArgs,
     #[command(flatten)]

@@ -1,11 +1,11 @@
 //! From the flags of Gibbs chains to their settings, and from the chains to what is reported.
 
-use crate::args::ChainArgs;
+use crate::args::{ChainArgs, MovesArg};
 use crate::output::{Failure, Output, number};
 use crate::text::{plural, show_count, show_short, wrap};
 use polyurn::control::Control;
 use polyurn::engine::Problem;
-use polyurn::engine::gibbs::{Gibbs, GibbsPosterior, Statistic, StatisticKind};
+use polyurn::engine::gibbs::{Gibbs, GibbsPosterior, Moves, Statistic, StatisticKind};
 use polyurn::graph::Model;
 use polyurn::simd::Isa;
 use polyurn::{Error, Result};
@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Chains when none are asked for: fewer could agree by chance.
 const CHAINS: u64 = 4;
+
+/// Particles of a move of all tokens, unless asked otherwise.
+const PARTICLES: usize = 64;
 
 /// Sweeps of the trial from which a time limit is shared out, the share of the time that is given away, and the ends of
 /// what may be chosen.
@@ -30,6 +33,7 @@ impl ChainArgs {
             ("--sweeps", self.sweeps.is_some()),
             ("--warm-up", self.warm_up.is_some()),
             ("--thin", self.thin.is_some()),
+            ("--moves", self.moves.is_some()),
         ];
         match flags.into_iter().find(|flag| flag.1) {
             Some((flag, _)) => {
@@ -43,12 +47,23 @@ impl ChainArgs {
     pub fn settle(
         &self,
         problem: &Problem<'_>,
+        n_particles: Option<usize>,
         isa: Isa,
         time_limit: Option<Duration>,
         output: &Output,
     ) -> std::result::Result<Gibbs, Failure> {
         let default = Gibbs::default();
+        let moves = match (self.moves.unwrap_or(MovesArg::Tokens), n_particles) {
+            (MovesArg::Tokens, Some(_)) => {
+                let message = "--particles: a chain of single tokens has none; give --moves conditional or independent, or leave it out";
+                return Err(Failure::Usage(message.into()));
+            }
+            (MovesArg::Tokens, None) => Moves::Tokens,
+            (MovesArg::Conditional, n) => Moves::Conditional(n.unwrap_or(PARTICLES)),
+            (MovesArg::Independent, n) => Moves::Independent(n.unwrap_or(PARTICLES)),
+        };
         let mut gibbs = Gibbs {
+            moves,
             chains: self.chains.unwrap_or(CHAINS),
             sweeps: self.sweeps.unwrap_or(default.sweeps),
             warm_up: self.warm_up,
@@ -140,6 +155,18 @@ impl Report {
         object["tokens_per_second"] = json!(self.tokens_per_second);
         object["chains"] = json!(posterior.result.chains.len());
         object["sweeps"] = json!(sweeps);
+        let (moves, particles) = match self.gibbs.moves {
+            Moves::Tokens => ("tokens", None),
+            Moves::Conditional(n) => ("conditional", Some(n)),
+            Moves::Independent(n) => ("independent", Some(n)),
+        };
+        object["moves"] = json!(moves);
+        if let Some(particles) = particles {
+            object["particles"] = json!(particles);
+        }
+        if let Some(share) = self.share_taken() {
+            object["share_taken"] = json!(share);
+        }
         object["warm_up"] = json!(self.gibbs.warm_up());
         object["thin"] = json!(self.gibbs.thin());
         object["kept"] = json!(posterior.n_kept);
@@ -149,6 +176,15 @@ impl Report {
         object["effective_size"] = self.of_statistics(model, |of| of.effective_size);
         let best = &posterior.best;
         object["best"] = json!({ "chain": best.run, "log_joint": number(best.log_joint), "ln_pi": number(best.ln_pi) });
+    }
+
+    /// Share of the independent moves that were taken.
+    fn share_taken(&self) -> Option<f64> {
+        let chains = &self.posterior.result.chains;
+        let n_sweeps: usize = chains.iter().map(|chain| chain.ln_joint.len()).sum();
+        let n_taken: u64 = chains.iter().map(|chain| chain.n_taken).sum();
+        let is_independent = matches!(self.gibbs.moves, Moves::Independent(_)) && n_sweeps > 0;
+        is_independent.then(|| n_taken as f64 / n_sweeps as f64)
     }
 
     /// A number of each statistic, by name; null where it is not known.
@@ -177,11 +213,18 @@ impl Report {
         }
         let n_chains = posterior.result.chains.len() as u64;
         let sweeps = posterior.result.chains.iter().map(|chain| chain.ln_joint.len()).min().unwrap_or(0);
-        let parts = [
+        let mut parts = vec![
             format!("{} of {} sweeps", plural(n_chains, "chain"), show_count(sweeps as u64)),
             format!("{} states kept", show_count(posterior.n_kept.iter().sum())),
             format!("{} tokens a second ({})", show_short(self.tokens_per_second), self.gibbs.isa.name()),
         ];
+        match (self.gibbs.moves, self.share_taken()) {
+            (Moves::Conditional(n), _) => parts.insert(1, format!("each by {n} particles, one in the present state")),
+            (Moves::Independent(n), Some(share)) => {
+                parts.insert(1, format!("each by {n} particles, {:.0} % taken", 100.0 * share));
+            }
+            _ => {}
+        }
         wrap(&parts, 100 - indent, indent)
     }
 

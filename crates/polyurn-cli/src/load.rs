@@ -87,7 +87,7 @@ impl GivenModel {
     pub fn single(self) -> Result<(ModelSource, PriorSettings), Failure> {
         match self.curve {
             Some(points) => Err(Failure::Usage(format!(
-                "{}: give one value here; a list makes a curve with score only",
+                "{}: give one value here; a list makes a curve, which score draws without --heldout",
                 if points[0].a.is_some() { "--a" } else { "--pseudo-count" }
             ))),
             None => Ok((self.source, self.settings)),

@@ -15,6 +15,7 @@ mod output;
 mod particles;
 mod progress;
 mod signals;
+mod stream;
 mod sweeps;
 mod text;
 

@@ -58,6 +58,7 @@ impl CheckpointArgs {
                 Warning::TimeUp { .. }
                     | Warning::StartsCut { .. }
                     | Warning::StreamCut { .. }
+                    | Warning::StreamStopped { .. }
                     | Warning::RunsKept { .. }
             )
         });
@@ -226,7 +227,8 @@ fn time_left(elapsed: Duration, share: f64) -> String {
 
 impl Observer for Watcher {
     fn progress(&mut self, progress: Progress<'_>) {
-        let Some(bar) = &self.bar else { return };
+        // Nobody knows how far a stream has come: no bar.
+        let Some(bar) = self.bar.as_ref().filter(|_| !progress.fraction.is_nan()) else { return };
         let now = Instant::now();
         if now > self.last_drawn + REDRAW {
             self.last_drawn = now;

@@ -172,9 +172,10 @@ fn by_chains(
     control: &mut Control<'_>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Found, Failure> {
-    args.particles.check("gibbs", &["--kernel"])?;
+    args.particles.check("gibbs", &["--kernel", "--particles"])?;
     args.sweeps.refuse("gibbs")?;
-    let gibbs = args.chains.settle(problem, args.particles.isa(), args.limits.time_limit, output)?;
+    let n_particles = args.particles.particles.map(|n| n as usize);
+    let gibbs = args.chains.settle(problem, n_particles, args.particles.isa(), args.limits.time_limit, output)?;
     let n_draws = args.draws.map_or(0, |n| n as usize);
     let start = Instant::now();
     let posterior = gibbs.posterior(problem, n_draws, output.seed(), control)?;

@@ -9,27 +9,25 @@ use crate::described::Question;
 use crate::load::{load_model, parse_seen};
 use crate::output::{Failure, Output};
 use crate::progress::{check_checkpoint, control};
+use crate::stream::{Event, POLL, Reading};
 use crate::text::{plural, show_count};
 use polyurn::control::Control;
 use polyurn::counts::{Counts, Labels, Unit};
 use polyurn::engine::Problem;
 use polyurn::engine::sweeps::{Learner, StochasticVb, nodes_with_uneven_prior};
-use polyurn::graph::{BatchOptions, Batcher, Model, NodeIndex, RowBatch, StreamLabels, bind_without_data};
-use polyurn::io::{ReadOptions, read_rows};
+use polyurn::graph::{BatchOptions, Model, NodeIndex, RowBatch, StreamLabels, bind_without_data};
+use polyurn::io::ReadOptions;
 use polyurn::plan::check_reachable_rows;
 use polyurn::prior::Prior;
 use polyurn::simd::Isa;
 use polyurn::{Error, Stop, Warning};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Instant;
 
 /// Records of a batch unless `--batch` says otherwise.
 const BATCH: u32 = 10_000;
-
-/// Time between two looks at the clock while the stream is silent.
-const POLL: Duration = Duration::from_millis(15);
 
 /// Fits a model to a stream.
 pub fn run(args: &FitArgs) -> Result<(), Failure> {
@@ -66,6 +64,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
             seen: seen.map(|seen| seen.into_iter().map(|(name, _)| name).collect()),
             local: local_nodes_of(&args.stream, &model)?,
             is_numbered: nodes_with_uneven_prior(&model, &prior),
+            ..Default::default()
         },
     };
     let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
@@ -185,51 +184,6 @@ fn stream_warnings(
     warnings
 }
 
-/// What to read, and how.
-#[derive(Debug, Clone)]
-struct Reading {
-    path: PathBuf,
-    options: ReadOptions,
-    n_passes: u32,
-    batches: BatchOptions,
-}
-
-/// What the reader says.
-enum Event {
-    Batch(Box<RowBatch>),
-    PassStarts,
-    Failed(Error),
-}
-
-impl Reading {
-    /// Reads in a thread of its own: a stream may be silent for long, and then a time limit still holds.
-    fn start(&self, model: &Model) -> Receiver<Event> {
-        // Nothing waits in the channel: there is the batch in work and the one being read.
-        let (sender, events) = sync_channel(0);
-        let (reading, model) = (self.clone(), model.clone());
-        std::thread::spawn(move || {
-            if let Err(error) = reading.run(&model, &sender) {
-                // Nobody listens any more when the run was stopped.
-                let _ = sender.send(Event::Failed(error));
-            }
-        });
-        events
-    }
-
-    fn run(&self, model: &Model, sender: &SyncSender<Event>) -> polyurn::Result<()> {
-        let send = |event| sender.send(event).map_err(|_| Error::Stopped(Stop::Cancelled));
-        let mut batcher = Batcher::new(model, self.batches.clone(), |batch| send(Event::Batch(Box::new(batch))))?;
-        for pass in 0..self.n_passes {
-            if pass > 0 {
-                send(Event::PassStarts)?;
-            }
-            read_rows(&self.path, &self.options, &mut batcher)?;
-            batcher.finish_pass()?;
-        }
-        Ok(())
-    }
-}
-
 struct Stream<'a> {
     model: &'a Model,
     prior: &'a Prior,
@@ -307,11 +261,7 @@ impl<'a> Stream<'a> {
             let why = "the data end before the batches that it was learned from do; give the same file";
             return Err(control.refuse_checkpoint(why).into());
         }
-        learned.ok_or_else(|| {
-            let name = self.reading.path.display().to_string();
-            let name = if name == "-" { "standard input" } else { &name };
-            Failure::Usage(format!("{name}: there are no tokens to learn from"))
-        })
+        learned.ok_or_else(|| Failure::Usage(format!("{}: there are no tokens to learn from", self.reading.name())))
     }
 
     fn begin(&self, first: &RowBatch, output: &Output) -> Result<Learned<'a>, Failure> {
@@ -330,7 +280,7 @@ impl<'a> Stream<'a> {
 }
 
 /// An error about a checkpoint, with its name.
-fn named(error: Error, control: &Control<'_>) -> Error {
+pub(super) fn named(error: Error, control: &Control<'_>) -> Error {
     match error {
         Error::Checkpoint(why) => control.refuse_checkpoint(&why),
         error => error,

@@ -55,13 +55,20 @@ fn fit(args: &ScoreArgs, output: &Output) -> Result<(FitFile, Vec<Warning>), Fai
         ScoreMethod::Smc => false,
         _ => return Err(Failure::Usage("--heldout: the fit is made by --method vb (the default) or smc".into())),
     };
+    if let Some(flag) = args.anneal.given() {
+        return Err(Failure::Usage(format!("{flag}: --heldout has no use for it; leave it out")));
+    }
+    if is_vb {
+        args.particles.check("vb", &["--kernel"])?;
+    } else {
+        args.sweeps.refuse("smc")?;
+    }
     let binding = load_bound(&source, &args.data.data, &args.data.reading, is_vb, output)?;
     let prior = Prior::build(&binding.model, &settings)?;
     let problem = Problem::new(&binding.model, &prior, &binding.counts)?;
     let mut warnings = binding.warnings.clone();
     let mut control = control(output, &args.limits, None)?;
     let (method, tables, prior, objective) = if is_vb {
-        args.particles.check("vb", &["--kernel"])?;
         let vb = Vb {
             climb: args.sweeps.climb(&args.particles, output.n_threads),
             start: None,
@@ -71,7 +78,6 @@ fn fit(args: &ScoreArgs, output: &Output) -> Result<(FitFile, Vec<Warning>), Fai
         warnings.extend(fit.climbs.warnings.iter().cloned());
         ("vb", fit.tables(&problem), fit.prior.clone(), fit.bound.value())
     } else {
-        args.sweeps.refuse("smc")?;
         let crew = Crew { isa: args.particles.isa(), threads: output.n_threads, max_memory: args.limits.max_memory };
         let wish = args.particles.wish_for(&problem, args.limits.time_limit)?;
         let Settled { smc, warning, .. } = wish.settle(&problem, crew, output.seed(), &mut control)?;

@@ -410,8 +410,8 @@ impl Info<'_> {
             Ok(cost) if cost.states > 1e18 => "more than 1e18 states, far beyond any memory limit".into(),
             Ok(cost) => {
                 let fits = if cost.bytes <= self.max_memory as f64 { "fits" } else { "is beyond" };
-                let (states, bytes) = (show_short(cost.states), show_short(cost.bytes));
-                format!("about {states} states, {bytes} bytes, {} s; {fits} the memory limit", show_short(cost.seconds))
+                let (states, bytes) = (cost.show_states(), show_short(cost.bytes));
+                format!("{states}, {bytes} bytes, {} s; {fits} the memory limit", show_short(cost.seconds))
             }
         };
         let tensors = match &costs.tensors {

@@ -17,6 +17,8 @@ pub mod predict;
 pub mod report;
 pub mod score;
 mod score_shown;
+mod score_stream;
+mod score_stream_shown;
 pub mod select;
 mod select_prior;
 mod select_shown;

@@ -23,6 +23,9 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     if let Some(path) = &args.heldout {
         return super::heldout::run(args, path);
     }
+    if args.online.stream {
+        return super::score_stream::run(args);
+    }
     let inputs = [args.data.data.as_path(), Path::new(&args.model.model)];
     let mut output = Output::open(&args.output, &inputs)?;
     check_checkpoint(&args.checkpoint, &args.output, &inputs, &mut output)?;

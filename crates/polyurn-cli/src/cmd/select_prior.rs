@@ -48,6 +48,20 @@ impl<'a> Weights<'a> {
                 file.display()
             )));
         }
+        if table.columns.len() == 1 {
+            let mut columns = vec![MODEL];
+            nodes.iter().for_each(|node| {
+                if !columns.contains(node) {
+                    columns.push(node);
+                }
+            });
+            let columns: Vec<String> = columns.iter().map(|name| format!("`{name}`")).collect();
+            return Err(Failure::Usage(format!(
+                "{}: has only the column `{WEIGHT}`, which does not say whose weights they are; add a column {}",
+                file.display(),
+                columns.join(" or ")
+            )));
+        }
         Ok(Weights { file, table, weight })
     }
 

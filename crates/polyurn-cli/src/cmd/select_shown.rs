@@ -8,7 +8,7 @@ use crate::output::{Failure, Output, number};
 use crate::signals;
 use crate::text::{show_short, tokens_json};
 use polyurn::Warning;
-use polyurn::select::{Candidate, Field, Ranked, Ranking, Scored};
+use polyurn::select::{Candidate, Field, Ranked, Ranking, Scored, same_models};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -85,6 +85,7 @@ impl<'a> Shown<'a> {
         seconds: f64,
     ) -> Result<Self, Failure> {
         let mut warnings: Vec<Warning> = left_out(field, &at).into_iter().collect();
+        warnings.extend(at.first().into_iter().flat_map(|at| same_models(field, &at.found)));
         let has_several_a = at.len() > 1;
         let mut sensitivity = Vec::new();
         let own = if has_several_a { &at[..] } else { &[] };
@@ -161,9 +162,17 @@ impl<'a> Shown<'a> {
         self.field.candidates().iter().any(|candidate| candidate.entry > 0)
     }
 
+    /// Whether models have different values of `a`: what these alone do must not look like structure.
+    pub fn shows_a(&self) -> bool {
+        let mut all = self.found.iter().flatten().map(|found| found.score.a);
+        let first = all.next();
+        self.has_several_a || all.any(|a| Some(a) != first)
+    }
+
+    /// Its name, and where values of `a` differ, its own.
     pub fn full_name(&self, ranked: &Ranked) -> String {
         let name = self.name(self.candidate(ranked));
-        if self.has_several_a { format!("{name} at a = {}", show_short(self.scored(ranked).score.a)) } else { name }
+        if self.shows_a() { format!("{name} at a = {}", show_short(self.scored(ranked).score.a)) } else { name }
     }
 
     /// Whether no more than a lower bound is known of the best: then there are no Bayes factors against it, and no
@@ -256,10 +265,9 @@ impl<'a> Shown<'a> {
         (object["posterior_probability"], object["posterior_probability_error"]) = both(ranked.posterior);
         (object["log_bayes_factor"], object["log_bayes_factor_error"]) = both(ranked.log_bayes_factor);
         object["is_lower_bound"] = json!(ranked.is_bound);
-        let best = self.scored(&self.ranking.ranked[0]);
-        if let (Some(own), Some(best)) = (scored.score.bracket(), best.score.bracket()) {
-            object["log_bayes_factor_lower"] = number(own.lower - best.upper);
-            object["log_bayes_factor_upper"] = number(own.upper - best.lower);
+        if let Some((lower, upper)) = ranked.log_bayes_factor_between {
+            object["log_bayes_factor_lower"] = number(lower);
+            object["log_bayes_factor_upper"] = number(upper);
         }
         object["seconds"] = json!(scored.seconds);
         object["rounds"] = json!(scored.n_rounds);

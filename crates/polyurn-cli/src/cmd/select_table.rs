@@ -14,7 +14,7 @@ impl Shown<'_> {
         } else {
             first.sizes.iter().map(|(node, _)| node.clone()).collect()
         };
-        names.extend(self.has_several_a.then(|| "a".to_owned()));
+        names.extend(self.shows_a().then(|| "a".to_owned()));
         names
     }
 
@@ -25,7 +25,7 @@ impl Shown<'_> {
         } else {
             candidate.sizes.iter().map(|(_, size)| size.to_string()).collect()
         };
-        keys.extend(self.has_several_a.then(|| show_short(self.scored(ranked).score.a)));
+        keys.extend(self.shows_a().then(|| show_short(self.scored(ranked).score.a)));
         keys
     }
 

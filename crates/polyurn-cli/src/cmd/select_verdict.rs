@@ -1,7 +1,7 @@
 //! What a ranking comes to, in sentences.
 
 use super::select_shown::{Shown, Size};
-use crate::text::{and, show_short};
+use crate::text::{and, plural, show_short};
 use polyurn::Warning;
 use polyurn::score::ASKED_FOR;
 use polyurn::select::{Ranked, Ranking};
@@ -11,6 +11,9 @@ const LISTED: usize = 6;
 
 /// A model that has at least this probability is said to be the one.
 const CLEAR: f64 = 0.95;
+
+/// How far exact evidences that are the same may differ, relative to them.
+const ROUNDING: f64 = 1e-10;
 
 /// Odds below which two models are level.
 const LEVEL_ODDS: f64 = 3.0;
@@ -47,7 +50,10 @@ impl Shown<'_> {
         let Ranking { ranked, verdict } = &self.ranking;
         let best = &ranked[0];
         let name = self.full_name(best);
-        let others: Vec<String> = verdict.level[1..].iter().map(|&place| self.full_name(&ranked[place])).collect();
+        let equal = self.equal_to_best();
+        let is_apart = |place: &&usize| !equal.contains(place);
+        let others: Vec<String> =
+            verdict.level[1..].iter().filter(is_apart).map(|&place| self.full_name(&ranked[place])).collect();
         if ranked.len() == 1 {
             return format!("{name} is the only model that was scored.");
         }
@@ -67,6 +73,13 @@ impl Shown<'_> {
         }
         let highest = if self.has_weights {
             format!("{name} is the most probable model, with the weights that were given")
+        } else if !equal.is_empty() {
+            let names: Vec<String> = std::iter::once(&0).chain(&equal).map(|&at| self.full_name(&ranked[at])).collect();
+            let same = format!("{} have the same evidence", listed(&names));
+            if names.len() == ranked.len() {
+                return format!("{same}: these data do not tell them apart.");
+            }
+            format!("{same}, the highest")
         } else if verdict.is_settled || self.scored(best).score.is_exact() {
             format!("{name} has the highest evidence")
         } else {
@@ -83,7 +96,8 @@ impl Shown<'_> {
             );
         }
         let by_evidence = |one: &&Ranked, other: &&Ranked| one.apart.total_cmp(&other.apart);
-        let Some(runner_up) = ranked[1..].iter().filter(|other| !other.is_bound).max_by(by_evidence) else {
+        let rest = ranked.iter().enumerate().skip(1).filter(|(place, _)| self.has_weights || !equal.contains(place));
+        let Some(runner_up) = rest.map(|(_, other)| other).filter(|other| !other.is_bound).max_by(by_evidence) else {
             return format!("{highest}: of all others the lower bound is too far below.");
         };
         let lead = -runner_up.apart;
@@ -91,42 +105,52 @@ impl Shown<'_> {
         // Where runs disagree the distance is a rough one.
         let is_rough = self.scored(best).is_rough() || self.scored(runner_up).is_rough();
         let nats = if is_rough { format!("about {nats}") } else { nats };
-        let (strength, factor) = if best.posterior.is_some_and(|(p, _)| p >= CLEAR) {
+        // Of equals, all together.
+        let first = std::iter::once(&0).chain(&equal).filter_map(|&place| ranked[place].posterior);
+        let (strength, factor) = if first.map(|(p, _)| p).sum::<f64>() >= CLEAR {
             ("", String::new())
         } else {
             (", though not by far", format!(", a Bayes factor of {:.1}", lead.abs().exp()))
         };
         match (lead < 0.0, self.has_weights) {
+            (_, true) if self.is_equal(best, runner_up) => {
+                format!("{highest}; its evidence is the same as that of {other}.")
+            }
             (true, _) => format!("{highest}{strength}; by evidence alone {other} is {nats} nats above it{factor}."),
             (false, true) => format!("{highest}{strength}; its evidence is {nats} nats above that of {other}{factor}."),
             (false, false) => format!("{highest}{strength}: {nats} nats above {other}{factor}."),
         }
     }
 
+    /// Whether two exact evidences are the same but for rounding.
+    fn is_equal(&self, one: &Ranked, other: &Ranked) -> bool {
+        let rounding = ROUNDING * (1.0 + self.scored(one).score.log_marginal.abs());
+        let is_exact = |ranked: &Ranked| !ranked.is_bound && self.scored(ranked).error() <= rounding;
+        is_exact(one) && is_exact(other) && (one.apart - other.apart).abs() <= rounding
+    }
+
+    /// Places of other models that have the evidence of the best.
+    fn equal_to_best(&self) -> Vec<usize> {
+        let ranked = &self.ranking.ranked;
+        (1..ranked.len()).filter(|&place| self.is_equal(&ranked[0], &ranked[place])).collect()
+    }
+
     /// What keeps the best model from being told from others, and what helps.
     fn why_unsettled(&self) -> String {
         let Ranking { ranked, verdict } = &self.ranking;
-        let names = |places: &[usize]| {
-            let names: Vec<String> = places.iter().map(|&place| self.full_name(&ranked[place])).collect();
-            if names.len() > LISTED { format!("{} models", names.len()) } else { and(&names) }
+        let names = |places: &mut dyn Iterator<Item = usize>| -> Vec<String> {
+            places.map(|place| self.full_name(&ranked[place])).collect()
         };
         let is_unknown = |place: &usize| self.scored(&ranked[*place]).score.is_error_unknown();
-        let unknown: Vec<usize> = (0..ranked.len()).filter(is_unknown).collect();
+        // An error that nobody knows is told by itself.
+        let is_known = |place: &usize| ranked[*place].log_bayes_factor.is_some_and(|(_, error)| error.is_finite());
         let level: Vec<&Ranked> = verdict.level.iter().map(|&place| &ranked[place]).collect();
-        let why = if verdict.n_missing > 0 {
-            let n = verdict.n_missing;
-            format!("{n} model{} had no answer in time", if n == 1 { "" } else { "s" })
-        } else if !verdict.unscored.is_empty() {
-            format!(
-                "of {} no more than a lower bound is known, and the evidence may be the best",
-                names(&verdict.unscored)
-            )
-        } else if !unknown.is_empty() {
-            let errors = if unknown.len() == 1 { "the error" } else { "the errors" };
-            format!("nothing is known of {errors} of {}", names(&unknown))
-        } else {
-            format!("the errors are too large to tell it from {}", names(&verdict.unsure))
-        };
+        let why = obstacles(
+            verdict.n_missing,
+            &names(&mut verdict.unscored.iter().copied()),
+            &names(&mut (0..ranked.len()).filter(is_unknown)),
+            &names(&mut verdict.unsure.iter().copied().filter(is_known)),
+        );
         // Where runs end in different places, more of them are of little use.
         let disagrees = |warning: &Warning| {
             matches!(
@@ -173,17 +197,12 @@ impl Shown<'_> {
         let why = |ranked: &Ranked| &*self.scored(ranked).score.why;
         let first = why(models[0]);
         let names: Vec<String> = models.iter().map(|ranked| self.full_name(ranked)).collect();
-        // Reasons differ in their figures alone: the first says enough.
-        let figures = if models.iter().all(|&ranked| why(ranked) == first) {
-            String::new()
-        } else {
-            format!(" (for {})", names[0])
-        };
+        let reason = reason_of(&names, first, models.iter().all(|&ranked| why(ranked) == first));
         // `class = 2, 3 and 4` where that is all that they differ in.
         let sizes: Vec<&(String, u32)> = models.iter().flat_map(|ranked| &self.candidate(ranked).sizes).collect();
-        let is_one_node = !self.has_several_entries() && !self.has_several_a && sizes.len() == models.len();
+        let is_one_node = !self.has_several_entries() && !self.shows_a() && sizes.len() == models.len();
         let models = match &sizes[..] {
-            _ if names.len() > LISTED => format!("{} models", names.len()),
+            _ if names.len() > LISTED => listed(&names),
             [(node, _), _, ..] if is_one_node => {
                 let sizes: Vec<String> = sizes.iter().map(|(_, size)| size.to_string()).collect();
                 format!("{node} = {}", and(&sizes))
@@ -191,7 +210,7 @@ impl Shown<'_> {
             _ => and(&names),
         };
         let what = if models_are_bounds { "Left with a lower bound".to_owned() } else { format!("By {method}") };
-        format!("{what}: {models}; {first}{figures}.")
+        format!("{what}: {models}; {reason}.")
     }
 
     /// How the best model moves with `a`, in one sentence.
@@ -256,6 +275,43 @@ impl Shown<'_> {
     }
 }
 
+/// Names in a sentence, or their number.
+fn listed(names: &[String]) -> String {
+    if names.len() > LISTED { format!("{} models", names.len()) } else { and(names) }
+}
+
+/// The reason of the first of several models, for all of them. Reasons differ in their figures alone, so the first says enough;
+/// where it is not that of all, it says whose it is.
+fn reason_of(names: &[String], first: &str, is_that_of_all: bool) -> String {
+    match (names.len(), first.strip_prefix("its "), is_that_of_all) {
+        (1, ..) | (_, None, true) => first.to_owned(),
+        (_, Some(rest), true) => format!("of each the {rest}"),
+        (_, Some(rest), false) => format!("of {} the {rest}", names[0]),
+        (_, None, false) => format!("{first} (for {})", names[0]),
+    }
+}
+
+/// All that keeps the best model from being told from others: models without an answer, with a bound alone, without an error,
+/// and with errors that are too large.
+fn obstacles(n_missing: usize, unscored: &[String], unknown: &[String], unsure: &[String]) -> String {
+    let mut all = Vec::new();
+    if n_missing > 0 {
+        all.push(format!("{} had no answer in time", plural(n_missing as u64, "model")));
+    }
+    if !unscored.is_empty() {
+        let whose = if unscored.len() == 1 { "its evidence" } else { "the evidence of any of them" };
+        all.push(format!("of {} no more than a lower bound is known, and {whose} may be the best", listed(unscored)));
+    }
+    if !unknown.is_empty() {
+        let errors = if unknown.len() == 1 { "the error" } else { "the errors" };
+        all.push(format!("nothing is known of {errors} of {}", listed(unknown)));
+    }
+    if !unsure.is_empty() {
+        all.push(format!("the errors are too large to tell it from {}", listed(unsure)));
+    }
+    all.join("; ")
+}
+
 /// The first words of a reason, without figures: reasons that begin alike differ in figures alone.
 fn beginning(why: &str) -> Vec<&str> {
     why.split(' ').filter(|word| !word.contains(|c: char| c.is_ascii_digit())).take(4).collect()
@@ -264,4 +320,35 @@ fn beginning(why: &str) -> Vec<&str> {
 /// Two decimals, and none that say nothing.
 fn show_nats(nats: f64) -> String {
     show_short((nats * 100.0).round() / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{obstacles, reason_of};
+
+    #[test]
+    fn a_reason_speaks_of_as_many_models_as_it_is_given_for() {
+        let names = ["r = 1".to_owned(), "r = 2".to_owned()];
+        let bound = "its bound is 80 nats below the best evidence";
+        assert_eq!(reason_of(&names[..1], bound, true), bound);
+        assert_eq!(reason_of(&names, bound, false), "of r = 1 the bound is 80 nats below the best evidence");
+        assert_eq!(reason_of(&names, bound, true), "of each the bound is 80 nats below the best evidence");
+        assert_eq!(reason_of(&names, "about 7 states", false), "about 7 states (for r = 1)");
+        assert_eq!(reason_of(&names, "a closed form", true), "a closed form");
+    }
+
+    #[test]
+    fn every_obstacle_is_named_and_words_agree_with_numbers() {
+        let names = |n: usize| -> Vec<String> { (1..=n).map(|r| format!("r = {r}")).collect() };
+        assert_eq!(obstacles(1, &[], &[], &[]), "1 model had no answer in time");
+        assert_eq!(
+            obstacles(0, &names(1), &[], &[]),
+            "of r = 1 no more than a lower bound is known, and its evidence may be the best"
+        );
+        assert_eq!(
+            obstacles(2, &names(17), &names(2), &names(1)),
+            "2 models had no answer in time; of 17 models no more than a lower bound is known, and the evidence of any of them may \
+             be the best; nothing is known of the errors of r = 1 and r = 2; the errors are too large to tell it from r = 1"
+        );
+    }
 }

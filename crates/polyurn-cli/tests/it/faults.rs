@@ -66,6 +66,42 @@ fn a_stopped_run_goes_on_from_its_checkpoint_to_the_same_bytes() {
     assert!(!folder.names().contains(&"run.ck".to_owned()), "a finished run removes its checkpoint");
 }
 
+/// Every byte of what a run of particles leaves behind when it is killed, not only of a header.
+#[test]
+fn a_flipped_byte_of_a_checkpoint_of_particles_is_refused_wherever_it_is() {
+    let folder = Folder::new();
+    folder.write("toy.csv", "i,j,count\n0,0,2\n0,1,1\n0,2,1\n1,2,1\n1,3,2\n2,2,1\n2,3,1\n");
+    // Long runs with little to remember: many moves of few particles.
+    let moves = ["--particles", "2", "--rejuvenate", "20000", "--heat", "1", "--runs", "6"];
+    let score =
+        ["score", "--model", "k[2] -> i j", "--data", "toy.csv", "--method", "smc", "--seed", "1", "--threads", "1"];
+    let args = [&score[..], &moves, &["--json"]].concat();
+    let whole = timeless(&folder.ok(&args));
+    let resumable = [&args[..], &["--checkpoint", "run.ck", "--checkpoint-every", "1ms"]].concat();
+    let path = folder.path().join("run.ck");
+    let mut child = folder.command(&resumable).stdout(std::process::Stdio::null()).spawn().unwrap();
+    // The first one has next to nothing in it.
+    while std::fs::metadata(&path).map_or(0, |file| file.len()) < 200 {
+        assert!(child.try_wait().unwrap().is_none(), "it was over before there was a checkpoint with something in it");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let good = std::fs::read(&path).unwrap();
+    assert!(good.len() < 20_000, "{} bytes", good.len());
+    for ix in 0..good.len() {
+        let mut bad = good.clone();
+        bad[ix] ^= 1 << (ix % 8);
+        std::fs::write(&path, &bad).unwrap();
+        let (code, error) = folder.fails(&resumable);
+        let is_said = error.contains("is damaged") || error.contains("is no checkpoint of this version");
+        assert!(code == 2 && is_said && error.lines().count() == 1, "byte {ix}: {code} {error}");
+        assert_eq!(std::fs::read(&path).unwrap(), bad, "what is refused is left alone");
+    }
+    std::fs::write(&path, &good).unwrap();
+    assert_eq!(timeless(&folder.ok(&resumable)), whole);
+}
+
 /// Killed ten times, without a chance to say anything, each time later than the last checkpoint.
 #[cfg(unix)]
 #[test]

@@ -156,6 +156,7 @@ fn a_killed_writer_leaves_the_old_or_the_new_file() {
     }
     assert_ne!(whole[0], whole[1]);
     let (mut random, mut n_killed, mut n_changed) = (12_345u64, 0, 0);
+    let mut reach = longest;
     let mut before = whole[1].clone();
     for round in 0..100 {
         let mut child = folder
@@ -164,17 +165,20 @@ fn a_killed_writer_leaves_the_old_or_the_new_file() {
             .spawn()
             .unwrap();
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        std::thread::sleep(longest.mul_f64((random >> 33) as f64 / (1u64 << 31) as f64));
-        n_killed += u32::from(child.kill().is_ok());
+        std::thread::sleep(reach.mul_f64((random >> 33) as f64 / (1u64 << 31) as f64));
+        let is_over = child.try_wait().unwrap().is_some();
+        child.kill().unwrap();
         child.wait().unwrap();
+        n_killed += u32::from(!is_over);
+        // However busy the machine is, about one in six gets to the end, and many are killed near it.
+        reach = reach.mul_f64(if is_over { 0.8 } else { 1.05 });
         let now = std::fs::read(&path).unwrap();
         assert!(whole.contains(&now), "round {round}: a mixture of {} bytes", now.len());
         n_changed += u32::from(now != before);
         before = now;
     }
-    assert!(n_killed > 0);
     // Some were killed before the file was there, and some after.
-    assert!(n_changed < 100, "{n_changed}");
+    assert!(n_killed >= 20 && n_changed >= 3, "{n_killed} killed, {n_changed} changes");
 }
 
 #[test]

@@ -173,11 +173,13 @@ fn pilots_leave_time_for_an_answer() {
     let rows: String = (0..400).map(|n| format!("{},{},30\n", (n * n) % 19, (n * 7 + n / 20) % 20)).collect();
     folder.write("table.csv", format!("i,j,count\n{rows}"));
     let args = ["score", "--model", "k[3] -> i j", "--data", "table.csv", "--a", "0.5", "--seed", "3"];
-    let start = Instant::now();
-    let score = folder.json(&[&args[..], &["--time-limit", "2s"]].concat());
-    assert!(start.elapsed() < Duration::from_secs(6), "it took {:?}", start.elapsed());
-    assert_eq!(score["method"], "smc");
-    assert!(score["runs"].as_u64().unwrap() >= 1, "{score}");
+    for method in ["smc", "anneal"] {
+        let start = Instant::now();
+        let score = folder.json(&[&args[..], &["--time-limit", "2s", "--method", method]].concat());
+        assert!(start.elapsed() < Duration::from_secs(6), "it took {:?}", start.elapsed());
+        assert_eq!(score["method"], method);
+        assert!(score["runs"].as_u64().unwrap() >= 1, "{score}");
+    }
 }
 
 const VALUES: [&str; 2] = ["--a", "0.1..10:6"];
@@ -271,6 +273,10 @@ fn particles_beyond_memory_are_refused_with_the_figure_before_anything_is_alloca
     assert!(start.elapsed() < Duration::from_secs(5));
     let (code, error) = folder.fails(&[&base[..], &["--particles", "18446744073709551615"]].concat());
     assert!(code == 1 && error.contains("GB") && error.lines().count() == 1, "{error}");
+    // However little is allowed, both numbers say something.
+    let (code, error) = folder.fails(&[&base[..], &["--particles", "32", "--max-memory", "1K"]].concat());
+    let said = " kB of memory, more than the 1 kB allowed; raise --max-memory";
+    assert!(code == 1 && error.contains("32 particles need about ") && error.contains(said), "{error}");
     // Where nothing is hidden no particle is needed, however many were asked for.
     let seen = ["score", "--model", "i -> j", "--data", "table.csv", "--method", "smc", "--particles", "20000000000"];
     assert_eq!(folder.json(&seen)["std_error"], 0.0);

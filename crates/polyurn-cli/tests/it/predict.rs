@@ -267,6 +267,15 @@ fn held_out_flags_are_checked() {
         (&["missing.csv"], "missing.csv"),
         (&["d.csv", "--method", "exact"], "--method vb"),
         (&["d.csv", "--given", "doc"], "--given"),
+        (&["d.csv", "--particles", "9"], "--particles: --method vb has no use for it"),
+        (&["d.csv", "--bracket"], "--bracket: --heldout has no use for it; leave it out"),
+        (&["d.csv", "--sweeps", "9"], "--sweeps: --heldout has no use for it"),
+        (&["d.csv", "--chains", "9"], "--chains: --heldout has no use for it"),
+        (&["d.csv", "--method", "smc", "--chain-sweeps", "9"], "--chain-sweeps: --heldout has no use for it"),
+        (
+            &["d.csv", "--a", "1,2"],
+            "--a: give one value here; a list makes a curve, which score draws without --heldout",
+        ),
     ] {
         let (code, error) = folder.fails(&[&args[..], more].concat());
         assert!(code == 2 && error.contains(wanted) && error.lines().count() == 1, "{error}");

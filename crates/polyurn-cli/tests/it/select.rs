@@ -12,6 +12,9 @@ fn dilemmas() -> Folder {
     folder
 }
 
+/// A model file with an `a` of its own.
+const OWN_A: &str = r#"{ "a": 4, "nodes": [{"name": "passenger"}, {"name": "critic"}, {"name": "doctor"}, {"name": "director"}], "edges": [] }"#;
+
 /// One line, exit code 2.
 #[track_caller]
 fn refuses(folder: &Folder, flags: &[&str], message: &str) {
@@ -112,6 +115,22 @@ fn six_classes_of_four_thousand_people_are_found() {
     let result = folder.json(&["select", "--model", "lca(4..8)", "--data", "people.csv", "--seed", "1"]);
     assert_eq!(result["best"]["sizes"]["r"], 6, "{}", result["verdict"]);
     assert_eq!(result["settled"], true, "{}", result["verdict"]);
+}
+
+/// Numbers of states are cut off where sums of them would be beyond all numbers: then there are more.
+#[test]
+fn a_forecast_that_was_cut_off_is_said_to_be_exceeded() {
+    let folder = Folder::new();
+    let rows: String = (0..2000).map(|n| format!("{},{}\n", n % 40, (n * 7 + n / 40) % 40)).collect();
+    folder.write("big.csv", format!("i,j\n{rows}"));
+    let score = |more: &[&str]| {
+        let flags = [&["score", "--model", "i -> k[6] -> j", "--data", "big.csv"], more].concat();
+        folder.run(&flags)
+    };
+    let auto = String::from_utf8(score(&["--time-limit", "1s"]).stdout).unwrap();
+    assert!(auto.contains("an exact answer would take more than 5e249 states"), "{auto}");
+    let exact = String::from_utf8(score(&["--method", "exact"]).stderr).unwrap();
+    assert!(exact.contains("exact: more than 5e249 states, far beyond the limit of 4 GB"), "{exact}");
 }
 
 /// Who did not name an engine is told why it was taken.
@@ -253,6 +272,22 @@ fn the_table_can_be_had_as_csv() {
     assert!(lines.iter().all(|line| line.split(',').count() == lines[0].split(',').count()));
 }
 
+/// A model file may have an `a` of its own: what it alone makes of the evidence must not look like structure.
+#[test]
+fn values_of_a_that_differ_are_shown() {
+    let folder = dilemmas();
+    folder.write("own.json", OWN_A);
+    let flags = ["compare", "--model", "own.json", "--model", "complete", "--data", "dilemmas.csv"];
+    let text = folder.ok(&flags);
+    let head = text.lines().find(|line| line.contains("ln evidence")).unwrap();
+    assert!(head.split_whitespace().take(2).eq(["model", "a"]), "{text}");
+    assert!(text.contains("`complete` at a = 1") && text.contains("own.json  4 "), "{text}");
+    let csv = folder.ok(&[&flags[..], &["--csv"]].concat());
+    assert!(csv.starts_with("model,a,log_marginal,") && csv.contains("own.json,4,"), "{csv}");
+    let same = folder.ok(&["compare", "--model", "independent", "--model", "complete", "--data", "dilemmas.csv"]);
+    assert!(!same.contains("` at a = 1 has the highest") && !same.contains("model     a"), "{same}");
+}
+
 #[test]
 fn several_values_of_a_are_ranked_together() {
     let folder = dilemmas();
@@ -303,10 +338,18 @@ fn weights_that_speak_of_nothing_are_refused() {
         ("r,weight\n1,0\n2,0\n", "all weights are zero"),
         ("r,weight\n1,1\n2,1\n9,1\n", "the row `9` speaks of no model"),
         ("r,weight,comment\n1,1,x\n2,1,y\n", "column `comment`"),
+        (
+            "weight\n1\n",
+            "w.csv: has only the column `weight`, which does not say whose weights they are; add a column `model` or `r`",
+        ),
     ] {
         folder.write("w.csv", table);
         refuses(&folder, &flags, message);
     }
+    // Weights whose sum is beyond all numbers are weights.
+    folder.write("w.csv", "r,weight\n1,1e308\n2,1e308\n");
+    let result = folder.json(&[&flags[..], &["--seed", "1", "--sensitivity", "none"]].concat());
+    assert_eq!(result["models"][0]["prior_probability"], 0.5);
 }
 
 #[test]

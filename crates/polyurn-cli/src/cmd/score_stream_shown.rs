@@ -1,0 +1,93 @@
+//! Shows the running evidence of a stream: a line for every batch, then the score.
+
+use super::score_shown::Shown;
+use crate::output::{Output, number};
+use crate::text::{show_count, show_estimate, show_short};
+use polyurn::graph::Model;
+use polyurn::score::{Score, Standing};
+use serde_json::json;
+use std::cell::Cell;
+use std::io::{Result, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// What a stream was cut and followed by.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    pub batch: u32,
+    pub window: u64,
+}
+
+/// Where lines go.
+pub struct StreamShown<'a> {
+    pub output: &'a Output,
+    pub settings: Settings,
+    pub model: &'a Model,
+    /// Batches so far, and the time that they took.
+    pub so_far: Cell<(u64, Duration)>,
+}
+
+impl StreamShown<'_> {
+    /// The line of a batch, written at once: somebody may be waiting for it.
+    pub fn batch(&self, out: &mut dyn Write, standing: &Standing, time: Duration) -> Result<()> {
+        let Standing { tokens, records, evidence, estimate, batch_tokens, batch_log_p_sequence, ess_min } = standing;
+        let (n_batches, time_before) = self.so_far.get();
+        self.so_far.set((n_batches + 1, time));
+        let std_error = estimate.std_error.filter(|_| ess_min.is_some());
+        if self.output.json() {
+            let line = json!({
+                "tokens": tokens,
+                "records": records,
+                "log_marginal": number(evidence.log_marginal),
+                "log_p_total": number(evidence.log_p_total),
+                "log_arrangements": number(evidence.log_arrangements),
+                "log_p_sequence": number(evidence.log_p_sequence),
+                "std_error": std_error,
+                "batches": n_batches + 1,
+                "batch_tokens": batch_tokens,
+                "batch_log_p_sequence": number(*batch_log_p_sequence),
+                "ess_min": ess_min,
+                "seconds": time.as_secs_f64(),
+            });
+            writeln!(out, "{line}")?;
+            return out.flush();
+        }
+        if n_batches == 0 {
+            let names = ["tokens", "ln evidence", "error", "ln p(batch)", "effective", "us/token"];
+            row(out, &names.map(str::to_owned))?;
+        }
+        let per_token = (time - time_before).as_secs_f64() * 1e6 / (*batch_tokens).max(1) as f64;
+        row(
+            out,
+            &[
+                show_count(*tokens),
+                show_estimate(evidence.log_marginal, std_error),
+                std_error.map_or("exact".into(), show_short),
+                show_estimate(*batch_log_p_sequence, std_error),
+                ess_min.map_or("-".into(), |ess| format!("{ess:.0}")),
+                format!("{per_token:.0}"),
+            ],
+        )
+    }
+
+    /// The score of all that came.
+    pub fn end(&self, out: &mut dyn Write, score: &Score, model: &str, data: &Path) -> Result<()> {
+        let shown = Shown { score, model: self.model };
+        let (n_batches, _) = self.so_far.get();
+        if self.output.json() {
+            let mut object = shown.json(self.output);
+            object["batches"] = json!(n_batches);
+            object["batch"] = json!(self.settings.batch);
+            object["window"] = json!(self.settings.window);
+            return writeln!(out, "{object}");
+        }
+        write!(out, "\n{}", shown.text(model, data))
+    }
+}
+
+/// Cells below each other, whatever comes later.
+fn row(out: &mut dyn Write, cells: &[String; 6]) -> Result<()> {
+    let [tokens, evidence, error, batch, effective, time] = cells;
+    writeln!(out, "{tokens:>13}  {evidence:>16}  {error:>9}  {batch:>14}  {effective:>9}  {time:>9}")?;
+    out.flush()
+}
