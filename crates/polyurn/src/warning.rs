@@ -112,6 +112,13 @@ pub enum Warning {
         /// Steps of the path.
         sweeps: u64,
     },
+    /// Chains that go ahead of annealing ended in modes that differ by more than the width of the bracket.
+    ChainsApart {
+        /// Rough nats of evidence between the best and the next.
+        apart: String,
+        /// How many there were.
+        chains: u64,
+    },
     /// The estimate is smaller than a lower bound of what it estimates.
     BelowBound {
         /// The bound.
@@ -306,6 +313,11 @@ impl fmt::Display for Warning {
                 f,
                 "the bounds are {width} nats apart after {sweeps} steps; give more --sweeps or more time for closer ones, and take the \
                  estimate between them for a rough one"
+            ),
+            Warning::ChainsApart { apart, chains } => write!(
+                f,
+                "the best of {chains} chains ended about {apart} nats above the next, and what a longer one would find nobody knows: the \
+                 upper bound is of what this one found; give more --chains or --chain-sweeps"
             ),
             Warning::BelowBound { bound } => {
                 write!(f, "the estimate is below the lower bound {bound}, so it is too low; give more --particles or --runs")

@@ -322,6 +322,10 @@ impl Job<'_> {
             if width > WIDE.0 && width > WIDE.1 * self.setup.tokens.len() as f64 {
                 estimate.warnings.push(Warning::WideBracket { width: format!("{width:.0}"), sweeps });
             }
+            let apart = lead_of_best(&found.finished);
+            if self.anneal.path == AnnealPath::Reference && apart > width.max(WIDE.0) {
+                estimate.warnings.push(Warning::ChainsApart { apart: format!("{apart:.0}"), chains: pilots });
+            }
         }
         estimate.assumes_separated_labels = best.labels.is_assumed();
         let n_tokens = self.setup.tokens.len() as u64;
@@ -418,6 +422,13 @@ impl Job<'_> {
         };
         AnnealRun { ln_p_sequence: constant + ln, ess_min: party.ess_min, n_resampled: party.n_resampled }
     }
+}
+
+/// Rough nats of evidence between the best pilot and the next; nothing if there is one.
+fn lead_of_best(pilots: &[Pilot]) -> f64 {
+    let mut masses: Vec<f64> = pilots.iter().map(|pilot| pilot.ln_mass).collect();
+    masses.sort_by(|a, b| b.total_cmp(a));
+    masses.get(1).map_or(0.0, |next| masses[0] - next)
 }
 
 /// Number of the short runs that find the pace, which no other run has.

@@ -25,9 +25,9 @@ const LEAST_PILOT_SWEEPS: u64 = 200;
 const UPDATES_A_STEP: u64 = 20_000;
 const MOST_PARTICLES: u64 = 16;
 
-/// Tokens beyond which there is one run each way, and two pilots, unless more are asked for.
+/// Tokens beyond which there is one run each way, and four pilots, unless more are asked for.
 const MANY_TOKENS: u64 = 20_000;
-const PILOTS_OF_MANY: u64 = 2;
+const PILOTS_OF_MANY: u64 = 4;
 
 /// With fewer tokens, pilots for each particle of a run, and for each run at least and at most: they are cheap beside the
 /// particles, and one that misses the best mode spoils its run.
@@ -36,7 +36,7 @@ const PILOTS_A_RUN: (f64, f64) = (2.0, 6.0);
 
 /// Share of a time limit that is planned for, and that of the pilots.
 const SHARE_OF_LIMIT: f64 = 0.9;
-const PILOT_TIME: f64 = 0.25;
+const PILOT_TIME: f64 = 0.4;
 
 /// A sweep with powers and a reference takes so many times as long as one without.
 const SLOWER: f64 = 1.15;
