@@ -8,7 +8,7 @@
 //! A line is changed by writing its whole row of eight: a number that was written alone could not be read with its
 //! neighbours before it has reached the cache.
 
-use super::rows::{Row, Rows, pick};
+use super::rows::{Row, Rows, lane_sums, value_at};
 use super::tokens::{EIGHT, Tokens};
 use crate::engine::lines::{Kernel, Term};
 use crate::simd::{Eight, EightJob, Isa, fetch_ahead};
@@ -49,8 +49,8 @@ pub struct Single {
 pub struct Factors {
     /// For each value the product of the factors that are the same for all records; zero beyond the last value.
     common: Vec<Row>,
-    /// Room for the weights of one token, added up row by row; the first row is zero.
-    sums: Vec<Row>,
+    /// Room for the weights of two tokens, added up row by row; the first row is zero.
+    sums: [Vec<Row>; 2],
 }
 
 impl Single {
@@ -123,7 +123,7 @@ impl Single {
             let n = self.counted.map_or(0, |first| counts[first as usize + eight][lane]);
             common[eight].0[lane] = self.common_factor(n);
         }
-        Factors { common, sums: vec![Row([0.0; EIGHT]); self.n_eights + 1] }
+        Factors { common, sums: [(); 2].map(|()| vec![Row([0.0; EIGHT]); self.n_eights + 1]) }
     }
 
     /// The product of the common factors of a value that has so many tokens.
@@ -200,52 +200,148 @@ impl EightJob for Update<'_> {
     }
 }
 
+/// The weights of a token: sums above each row, running sums over lanes, and what all add up to.
+struct Weighed<'w> {
+    sums: &'w mut [Row],
+    running: Rows,
+    total: f64,
+}
+
+/// A token that was drawn and is not counted yet: its own lines and its value.
+type Drawn<'o> = Option<(&'o [u32], usize)>;
+
 impl Update<'_> {
     /// With so many own lines; 0 for any number.
     #[inline(always)]
-    fn go<E: Eight, const OWN: usize>(self) {
-        let Update { single, records, uniforms, counts, factors, states } = self;
-        let n_own = if OWN == 0 { single.n_own } else { OWN };
-        let n_eights = single.n_eights;
-        let Factors { common, sums } = factors;
-        let (common, sums) = (&mut common[..n_eights], &mut sums[..=n_eights]);
-        let adds = &single.adds[..n_own];
-        let own_of = |record: u32| &single.own[record as usize * n_own..][..n_own];
-        let mut running = Rows([[0.0; EIGHT]; 2]);
-        let Some(&first) = records.first() else { return };
-        single.change::<E, false>(own_of(first), states[0] as usize, counts, common);
-        for token in 0..records.len() {
-            let own = own_of(records[token]);
-            let sum = if OWN == 0 {
-                weigh_any::<E>(own, adds, counts, common, &mut sums[1..])
-            } else {
-                let rows: [&[[u32; EIGHT]]; OWN] = std::array::from_fn(|ix| &counts[own[ix] as usize..][..n_eights]);
-                let adds: [E; OWN] = std::array::from_fn(|ix| E::splat(adds[ix]));
-                let mut sum = E::splat(0.0);
-                for eight in 0..n_eights {
-                    let mut weight = E::load(&common[eight].0);
-                    for ix in 0..OWN {
-                        weight = weight.mul(E::of_u32(&rows[ix][eight]).add(adds[ix]));
-                    }
-                    sum = sum.add(weight);
-                    sum.store(&mut sums[eight + 1].0);
-                }
-                sum
-            };
-            // The next token is taken out while this one is being drawn: its weights need both, this one's are done.
-            if let Some(&next) = records.get(token + 1) {
-                single.change::<E, false>(own_of(next), states[token + 1] as usize, counts, common);
-            }
-            if let Some(&later) = records.get(token + AHEAD) {
-                own_of(later).iter().for_each(|&first| {
-                    (0..n_eights).step_by(2).for_each(|eight| fetch_ahead(counts, first as usize + eight));
-                });
-            }
-            let new = pick::<E>(sums, sum, uniforms[token], &mut running);
-            single.change::<E, true>(own, new, counts, common);
-            states[token] = new as u32;
+    fn go<E: Eight, const OWN: usize>(mut self) {
+        let n_eights = self.single.n_eights;
+        let [mut even, mut odd] = std::mem::take(&mut self.factors.sums);
+        let weighed = |sums| Weighed { sums, running: Rows([[0.0; EIGHT]; 2]), total: 0.0 };
+        let (mut now, mut next) = (weighed(&mut even[..=n_eights]), weighed(&mut odd[..=n_eights]));
+        if let Some(&first) = self.records.first() {
+            let own = own_of::<OWN>(self.single, first);
+            self.single.change::<E, false>(own, self.states[0] as usize, self.counts, &mut self.factors.common);
+            weigh::<E, OWN>(self.single, own, self.counts, &self.factors.common, &mut now);
         }
+        let mut before = None;
+        for token in (0..self.records.len()).step_by(2) {
+            before = self.step::<E, OWN>(token, before, &mut now, &mut next);
+            if token + 1 < self.records.len() {
+                before = self.step::<E, OWN>(token + 1, before, &mut next, &mut now);
+            }
+        }
+        if let Some((own, value)) = before {
+            self.single.change::<E, true>(own, value, self.counts, &mut self.factors.common);
+        }
+        self.factors.sums = [even, odd];
     }
+
+    /// Draws one token and weighs the next.
+    ///
+    /// A token's weights need the value of the one before only in one place. So they are made without it, while that one is still being
+    /// drawn; what its value adds to its own weight goes on top of the sum, and a draw that falls there is that value. Where it
+    /// would take something away, the weights are made again.
+    #[inline(always)]
+    fn step<'s, E: Eight, const OWN: usize>(
+        &mut self,
+        token: usize,
+        before: Drawn<'s>,
+        now: &mut Weighed<'_>,
+        next: &mut Weighed<'_>,
+    ) -> Drawn<'s>
+    where
+        Self: 's,
+    {
+        let Update { single, records, uniforms, counts, factors, states } = self;
+        let common = &mut factors.common[..single.n_eights];
+        let own = own_of::<OWN>(single, records[token]);
+        let mut extra = 0.0;
+        if let Some((own_before, value)) = before {
+            let without = weight_of(single, own, value, counts, common);
+            single.change::<E, true>(own_before, value, counts, common);
+            extra = weight_of(single, own, value, counts, common) - without;
+            if extra < 0.0 {
+                weigh::<E, OWN>(single, own, counts, common, now);
+                extra = 0.0;
+            }
+        }
+        if let Some(&record) = records.get(token + 1) {
+            let own = own_of::<OWN>(single, record);
+            single.change::<E, false>(own, states[token + 1] as usize, counts, common);
+            weigh::<E, OWN>(single, own, counts, common, next);
+        }
+        if let Some(&later) = records.get(token + AHEAD) {
+            for &first in own_of::<OWN>(single, later) {
+                (0..single.n_eights).step_by(2).for_each(|eight| fetch_ahead(counts, first as usize + eight));
+            }
+        }
+        let place = uniforms[token] * (now.total + extra);
+        let new = match before {
+            Some((_, value)) if extra > 0.0 && place >= now.total => value,
+            _ => value_at(now.sums, E::load(&now.running.0[1]), place, &now.running),
+        };
+        states[token] = new as u32;
+        Some((own, new))
+    }
+}
+
+/// The own lines of a record.
+#[inline(always)]
+fn own_of<const OWN: usize>(single: &Single, record: u32) -> &[u32] {
+    let n_own = if OWN == 0 { single.n_own } else { OWN };
+    &single.own[record as usize * n_own..][..n_own]
+}
+
+/// The weight of one value.
+#[inline(always)]
+fn weight_of(single: &Single, own: &[u32], value: usize, counts: &[[u32; EIGHT]], common: &[Row]) -> f64 {
+    let (eight, lane) = (value / EIGHT, value % EIGHT);
+    let mut weight = common[eight].0[lane];
+    for (&first, &add) in own.iter().zip(&single.adds) {
+        weight *= f64::from(counts[first as usize + eight][lane]) + add;
+    }
+    weight
+}
+
+/// The weights of a token.
+#[inline(always)]
+fn weigh<E: Eight, const OWN: usize>(
+    single: &Single,
+    own: &[u32],
+    counts: &[[u32; EIGHT]],
+    common: &[Row],
+    weighed: &mut Weighed<'_>,
+) {
+    let sum = row_sums::<E, OWN>(own, &single.adds, counts, &common[..single.n_eights], &mut weighed.sums[1..]);
+    weighed.total = lane_sums(sum, &mut weighed.running).1;
+}
+
+/// Weights of a token: their sums row by row, and the last of them.
+#[inline(always)]
+fn row_sums<E: Eight, const OWN: usize>(
+    own: &[u32],
+    adds: &[f64],
+    counts: &[[u32; EIGHT]],
+    common: &[Row],
+    sums: &mut [Row],
+) -> E {
+    if OWN == 0 {
+        return weigh_any(own, adds, counts, common, sums);
+    }
+    let n_eights = common.len();
+    let sums = &mut sums[..n_eights];
+    let rows: [&[[u32; EIGHT]]; OWN] = std::array::from_fn(|ix| &counts[own[ix] as usize..][..n_eights]);
+    let adds: [E; OWN] = std::array::from_fn(|ix| E::splat(adds[ix]));
+    let mut sum = E::splat(0.0);
+    for eight in 0..n_eights {
+        let mut weight = E::load(&common[eight].0);
+        for ix in 0..OWN {
+            weight = weight.mul(E::of_u32(&rows[ix][eight]).add(adds[ix]));
+        }
+        sum = sum.add(weight);
+        sum.store(&mut sums[eight].0);
+    }
+    sum
 }
 
 /// Weights for any number of own lines: their sums row by row, and the last of them.
