@@ -4,7 +4,7 @@
 CARGO ?= cargo
 VENV := target/venv
 
-.PHONY: test test-rust test-browser test-python test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-bdeu doc
+.PHONY: test test-rust test-browser test-python test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu doc
 
 test: test-rust test-python test-browser
 
@@ -43,7 +43,7 @@ bench: $(VENV)/bin/python
 	$(CARGO) run --release -p polyurn-bench --bin exact
 	$(CARGO) run --release -p polyurn-bench --bin read
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin smc
-	$(MAKE) bench-sweeps bench-gibbs bench-bdeu
+	$(MAKE) bench-sweeps bench-gibbs bench-anneal bench-bdeu
 
 # What the settings of sequential Monte Carlo are worth: the tables of docs/smc.md, about ten minutes.
 bench-trials:
@@ -61,6 +61,10 @@ bench-sweeps: $(VENV)/peers
 # Collapsed Gibbs chains against tomotopy, installed from PyPI.
 bench-gibbs: $(VENV)/peers
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin gibbs
+
+# Brackets of annealing, how many topics a corpus has, and the sparse toy: about twelve minutes on two idle cores.
+bench-anneal: $(VENV)/peers
+	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin anneal
 
 # Scores of fully observed networks against pgmpy, installed from PyPI.
 bench-bdeu: $(VENV)/peers

@@ -39,6 +39,29 @@ pub fn cp_data(sizes: &[u32], n_tokens: u64, rank: u32, a: f64, seed: u64) -> Re
     dataset(tensor.into_iter().map(|(values, n)| (values[1..].to_vec(), n)), sizes)
 }
 
+/// Tokens drawn from a model, of which only these nodes are seen: its columns.
+///
+/// # Errors
+/// When the model is not in order.
+///
+/// # Panics
+/// When a node is not in the model.
+pub fn simulated(model: &str, seen: &[&str], n_tokens: u64, a: f64, seed: u64) -> Result<Dataset> {
+    let (model, _, _) = bind_without_data(&ModelSource::parse(model)?, None)?;
+    let prior = Prior::build(&model, &PriorSettings { a: Some(a), ..Default::default() })?;
+    let tensor = simulate(&model, &prior, Tokens::Given(n_tokens), Seed(seed), &mut Control::default())?;
+    let columns: Vec<usize> = seen.iter().map(|name| model.find(name).expect("a node").ix()).collect();
+    let mut builder = DatasetBuilder::new("bench");
+    for (name, &column) in seen.iter().zip(&columns) {
+        builder.index_column(Some((*name).to_owned()), 0, Some(model.nodes()[column].size));
+    }
+    for (line, (values, n)) in tensor.into_iter().enumerate() {
+        let cells = columns.iter().map(|&column| Cell::Index(values[column]));
+        builder.push(line as u64 + 1, cells, RowCount::Tokens(n))?;
+    }
+    Ok(builder.finish())
+}
+
 /// The 3 x 4 matrix of nine tokens that the paper tries small a on.
 ///
 /// # Errors

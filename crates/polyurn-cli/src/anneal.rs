@@ -3,7 +3,7 @@
 use crate::args::{AnnealArgs, ParticleArgs, PathArg};
 use crate::output::number;
 use crate::text::{plural, show_count, show_short, wrap};
-use polyurn::engine::anneal::{AnnealPath, AnnealWish};
+use polyurn::engine::anneal::{Anneal, AnnealPath, AnnealWish};
 use polyurn::score::Annealed;
 use polyurn::{Error, Result};
 use serde_json::{Value, json};
@@ -69,6 +69,12 @@ pub fn add_annealed(annealed: &Annealed, object: &mut Value) {
     object["chain_sweeps"] = json!(anneal.pilot_sweeps);
     object["updates"] = json!(estimate.n_updates);
     object["resamplings"] = estimate.runs.iter().map(|run| json!(run.n_resampled)).collect();
+    object["ess"] = json!(Anneal::ESS);
+    // With one particle there is nothing to see.
+    if let Some(first) = estimate.runs.first().filter(|_| anneal.particles > 1) {
+        object["ess_trace"] = first.ess_trace.iter().map(|&(step, ess)| json!([step, ess])).collect();
+        object["resampled_at"] = json!(first.resampled_at);
+    }
     object["assumes_separated_labels"] = json!(estimate.assumes_separated_labels);
     if let Some(bracket) = annealed.bracket() {
         object["lower"] = number(bracket.lower);

@@ -30,9 +30,9 @@ impl ParticleArgs {
         flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0)
     }
 
-    /// Whether any flag was given.
-    pub fn is_any_given(&self) -> bool {
-        self.given().next().is_some()
+    /// Whether a flag was given that makes sense for particles alone; annealing has runs and instructions, too.
+    pub fn are_wanted(&self) -> bool {
+        self.given().any(|flag| !matches!(flag, "--runs" | "--kernel"))
     }
 
     /// Refuses flags that this engine has no use for.

@@ -74,7 +74,7 @@ mod warning;
 
 pub use error::{DataError, Error, ModelError, Place, Result, Stop};
 pub use seed::{Purpose, Seed, Stream};
-pub use warning::Warning;
+pub use warning::{Remedy, Warning};
 
 /// The version of this crate, carried by every result.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

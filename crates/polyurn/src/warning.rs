@@ -66,6 +66,8 @@ pub enum Warning {
     RunsDisagree {
         /// Standard deviation of their ln estimates.
         spread: String,
+        /// What to give more of.
+        remedy: Remedy,
     },
     /// One run has most of the weight of all.
     DominantRun {
@@ -73,6 +75,8 @@ pub enum Warning {
         percent: u64,
         /// Number of runs.
         runs: u64,
+        /// What to give more of.
+        remedy: Remedy,
     },
     /// One run, and its particles have too few first ancestors to tell the error.
     NoErrorEstimate {
@@ -225,6 +229,25 @@ pub enum Warning {
 /// Names of a list that are shown.
 const LISTED: usize = 8;
 
+/// What makes runs agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Remedy {
+    /// More moves or particles that place one token after another.
+    Moves,
+    /// Longer paths of annealing, and more chains ahead of it.
+    Steps,
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Remedy::Moves => "--rejuvenate or --particles",
+            Remedy::Steps => "--sweeps or --chains",
+        })
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -271,15 +294,13 @@ impl fmt::Display for Warning {
                 "at some point about {ess_min} of {particles} particles held nearly all the weight; more --rejuvenate or \
                  --particles would make the estimate firmer"
             ),
-            Warning::RunsDisagree { spread } => write!(
+            Warning::RunsDisagree { spread, remedy } => write!(
                 f,
-                "runs scatter by {spread} nats (standard deviation); the stated error may be too small, so give more \
-                 --rejuvenate or --particles"
+                "runs scatter by {spread} nats (standard deviation); the stated error may be too small, so give more {remedy}"
             ),
-            Warning::DominantRun { percent, runs } => write!(
+            Warning::DominantRun { percent, runs, remedy } => write!(
                 f,
-                "one of {runs} runs makes up {percent} % of the estimate, so the true value may well be higher; give more \
-                 --rejuvenate or --particles"
+                "one of {runs} runs makes up {percent} % of the estimate, so the true value may well be higher; give more {remedy}"
             ),
             Warning::NoErrorEstimate { ancestors } => write!(
                 f,

@@ -188,6 +188,8 @@ fn has_figures(warning: &Warning) -> bool {
             | Warning::RunsDisagree { .. }
             | Warning::DominantRun { .. }
             | Warning::NoErrorEstimate { .. }
+            | Warning::WideBracket { .. }
+            | Warning::ChainsApart { .. }
             | Warning::TimeUp { .. }
             | Warning::StartsCut { .. }
             | Warning::NoHits { .. }

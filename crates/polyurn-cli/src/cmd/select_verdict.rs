@@ -26,14 +26,20 @@ struct Answer {
     /// Others whose odds against it are below three.
     level: Vec<String>,
     is_settled: bool,
+    /// Whether the errors are so large that the point estimates say nothing.
+    is_noise: bool,
     /// Whether no more than a bound is known of the best.
     is_bound: bool,
 }
+
+/// Nats of error in the log odds of the contenders beyond which their order is left to chance.
+const NOISE: f64 = 1.0;
 
 impl Answer {
     fn text(&self) -> String {
         match (self.is_settled, &self.level[..]) {
             _ if self.is_bound => format!("{} by a lower bound alone", self.best),
+            _ if self.is_noise => UNTOLD.to_owned(),
             (false, []) => format!("probably {}", self.best),
             (true, []) => self.best.clone(),
             (_, others) => {
@@ -43,6 +49,9 @@ impl Answer {
         }
     }
 }
+
+/// The answer where there is none.
+const UNTOLD: &str = "not to be told";
 
 impl Shown<'_> {
     /// One or two sentences.
@@ -158,8 +167,13 @@ impl Shown<'_> {
                 Warning::RunsDisagree { .. } | Warning::DominantRun { .. } | Warning::LowEffectiveSampleSize { .. }
             )
         };
+        let is_annealed = level.iter().any(|ranked| self.scored(ranked).score.method == "anneal");
         let needs_moves = level.iter().any(|ranked| self.scored(ranked).score.warnings.iter().any(disagrees));
-        let remedy = if needs_moves { "moves (--rejuvenate)" } else { "runs (--runs)" };
+        let remedy = match (is_annealed, needs_moves) {
+            (true, _) => "steps (--sweeps) and chains (--chains)",
+            (false, true) => "moves (--rejuvenate)",
+            (false, false) => "runs (--runs)",
+        };
         format!("{why}; give more time (--time-limit) or {remedy}.")
     }
 
@@ -229,6 +243,19 @@ impl Shown<'_> {
             if self.is_relative() { format!("{sizes} times a") } else { format!("a = {sizes}") }
         };
         let sizes: Vec<f64> = answers.iter().map(|answer| answer.size).collect();
+        let told: Vec<&Answer> = answers.iter().filter(|answer| !answer.is_noise || answer.is_bound).collect();
+        if told.len() < answers.len() && told.windows(2).all(|pair| pair[0].text() == pair[1].text()) {
+            let noisy: Vec<f64> = answers.iter().filter(|answer| answer.text() == UNTOLD).map(|one| one.size).collect();
+            let noisy = and(&noisy.iter().map(|&size| at(&[size])).collect::<Vec<_>>());
+            let untold = format!("the errors are too large to tell at {noisy}");
+            return Some(match told.first() {
+                Some(answer) => {
+                    let where_told = and(&told.iter().map(|answer| at(&[answer.size])).collect::<Vec<_>>());
+                    format!("Whether the answer moves with a is open: {} at {where_told}; {untold}.", answer.text())
+                }
+                None => format!("Whether the answer moves with a is open: {untold}."),
+            });
+        }
         let is_same = answers.iter().all(|answer| answer.best == answers[0].best && answer.level.is_empty());
         let n_unsure = answers.iter().filter(|answer| !answer.is_settled).count();
         if is_same && n_unsure < answers.len() {
@@ -271,7 +298,16 @@ impl Shown<'_> {
             other.posterior.is_some() && odds >= -LEVEL_ODDS.ln()
         };
         let level = verdict.level[1..].iter().map(|&place| &ranked[place]).filter(is_level).map(name).collect();
-        Answer { size: size.number(), best: name(best), is_settled: verdict.is_settled, is_bound: best.is_bound, level }
+        let error = |place: &usize| ranked[*place].log_bayes_factor.map_or(f64::INFINITY, |(_, error)| error);
+        let is_noise = !verdict.is_settled && verdict.unsure.iter().map(error).fold(0.0, f64::max) > NOISE;
+        Answer {
+            size: size.number(),
+            best: name(best),
+            is_settled: verdict.is_settled,
+            is_noise,
+            is_bound: best.is_bound,
+            level,
+        }
     }
 }
 

@@ -74,6 +74,29 @@ fn threads_and_kernels_change_no_number() {
     assert_ne!(of(&["--particles", "3"])[0], want[0]);
 }
 
+/// Instructions and a number of runs say nothing about particles: the engine is chosen as without them.
+#[test]
+fn runs_and_kernels_do_not_choose_the_engine() {
+    let folder = Folder::new();
+    let simulate = ["simulate", "--model", "r[2] -> i[6] j[7]", "--seen", "i,j", "--a", "9", "--tokens", "1500"];
+    folder.ok(&[&simulate[..], &["--seed", "4", "-o", "data.csv"]].concat());
+    let score = |more: &[&str]| {
+        let flags = ["score", "--model", "r[2] -> i j", "--data", "data.csv", "--a", "9", "--seed", "1"];
+        folder.json(&[&flags[..], more].concat())
+    };
+    let plain = score(&[]);
+    assert_eq!(plain["method"], "anneal");
+    assert_eq!(score(&["--kernel", "scalar"])["run_log_marginals"], plain["run_log_marginals"]);
+    let two = score(&["--runs", "2"]);
+    assert_eq!((&two["method"], &two["runs"]), (&"anneal".into(), &2.into()));
+    assert!(two["why"].as_str().unwrap().starts_with("runs were asked for"), "{two}");
+    assert_eq!(score(&["--particles", "64"])["method"], "smc");
+    // What happened along the way is in the result, for the report.
+    let trace = plain["ess_trace"].as_array().unwrap();
+    let fewest = trace.iter().map(|point| number(&point[1])).fold(f64::INFINITY, f64::min);
+    assert!(trace.len() > 100 && fewest >= number(&plain["ess_min"]), "{plain}");
+}
+
 #[test]
 fn flags_of_other_engines_are_refused_both_ways() {
     let folder = toy();

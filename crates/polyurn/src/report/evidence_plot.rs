@@ -16,6 +16,8 @@ pub const MOST_ROWS: usize = 40;
 const MOST_SIZES: usize = 40;
 /// Differences beyond this many nats are all the same colour: nothing so far behind matters.
 const FAR_BEHIND: f64 = 30.0;
+/// Share of a plot's height within which points look level.
+const LOOKS_LEVEL: f64 = 0.03;
 const BARS: &str = "Bars reach one standard error to each side; where there is none, the number is exact or its error too small to be seen.";
 const BOUNDS: &str = "which is not evidence: how far it is below varies from model to model.";
 const ELBO: &str = "lower bound (ELBO)";
@@ -102,7 +104,8 @@ fn near_best(ranking: &Ranking) -> Option<(f64, f64)> {
     let (lowest, _) = range_of(evidence().chain(ranking.models.iter().filter_map(|model| model.elbo)))?;
     let near = || ranking.models.iter().filter(|model| model.evidence.is_some_and(|x| x > best - 10.0));
     let error = near().filter_map(|model| model.error).fold(0.0, f64::max);
-    let reach = (5.0_f64).max(6.0 * error);
+    // Also those that are well apart from it, but look level on the whole range.
+    let reach = (5.0_f64).max(6.0 * error).max(LOOKS_LEVEL * (best - lowest));
     let (n_near, last) = evidence().filter(|x| *x >= best - reach).fold((0, best), |(n, lo), x| (n + 1, lo.min(x)));
     let spread = best - last;
     // Brackets are seen whole, unless they are so wide that nothing else could be seen.

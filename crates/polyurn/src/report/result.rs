@@ -52,6 +52,8 @@ pub struct EssTrace {
     pub particles: Option<f64>,
     /// The number below which particles are resampled.
     pub threshold: Option<f64>,
+    /// Whether steps lead along a path of annealing; else tokens come in.
+    pub is_annealed: bool,
     /// Whether the run began with larger pseudo-counts that were brought down.
     pub is_cooled: bool,
 }
@@ -406,6 +408,7 @@ impl EssTrace {
             resampled_at: list_at(value, "resampled_at").iter().filter_map(finite).collect(),
             particles,
             threshold: finite_at(value, "ess").zip(particles).map(|(share, n)| share * n),
+            is_annealed: value["method"] == "anneal",
             is_cooled: finite_at(value, "heat") != Some(1.0) && finite_at(value, "cooling") != Some(0.0),
         }
     }

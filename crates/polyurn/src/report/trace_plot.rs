@@ -41,9 +41,14 @@ pub fn ess_plot(trace: &EssTrace, of_whom: &str) -> Option<Figure> {
         ..Chart::default()
     };
     let title = format!("Effective particles over steps{of_whom}");
-    let then = if trace.is_cooled { ", then those in which larger pseudo-counts are brought down" } else { "" };
+    let then = if trace.is_cooled && !trace.is_annealed {
+        ", then those in which larger pseudo-counts are brought down"
+    } else {
+        ""
+    };
+    let steps = if trace.is_annealed { "from the reference to the posterior" } else { "for each token that comes in" };
     let mut caption = format!(
-        "The first run: a step for each token that comes in{then}. Where few particles hold nearly all the weight, the estimate \
+        "The first run: a step {steps}{then}. Where few particles hold nearly all the weight, the estimate \
          rests on those few."
     );
     if trace.resampled_at.len() >= KEPT_RESAMPLINGS {

@@ -134,10 +134,13 @@ impl Scoring {
             } else {
                 let rough = |error: f64| if error < 0.95 { format!("{error:.1}") } else { format!("{error:.0}") };
                 let (ours, theirs) = (rough(of_annealing), rough(of_particles));
-                format!("{why}; annealing is off by about {ours} nats where particles are by {theirs}")
+                format!("{why}; annealing should be off by about {ours} nats where particles would be by {theirs}")
             };
             Ok((Engine::Anneal(anneal), why))
         };
+        if self.wants_runs {
+            return particles("runs were asked for".into());
+        }
         // Not worth a forecast, which would itself take its time.
         if n_ambiguous(problem) > MOST_AMBIGUOUS {
             return particles(format!(

@@ -76,6 +76,8 @@ pub struct Scoring {
     pub order_by: Option<String>,
     /// Whether `auto` is to take particles, because some of their settings were given.
     pub wants_particles: bool,
+    /// Whether `auto` is to estimate, because a number of runs was given.
+    pub wants_runs: bool,
     /// Urns of the naive method.
     pub urns: u64,
     /// Settings of the sweeps; the job's threads replace theirs.
@@ -104,6 +106,7 @@ impl Default for Scoring {
             anneal: AnnealWish::default(),
             order_by: None,
             wants_particles: false,
+            wants_runs: false,
             urns: NAIVE_URNS,
             climb: Climb::default(),
             maximise: Vec::new(),

@@ -71,7 +71,10 @@ impl Contest {
     /// Whether cheap passes come first and careful ones where the ranking is uncertain; else all are scored as asked. Of a corpus
     /// quick scores say nothing: each model is scored with care, and once more where brackets overlap.
     pub fn is_staged(&self, n_tokens: u64) -> bool {
-        self.scoring.method == Method::Auto && !self.scoring.wants_particles && n_tokens <= MOST_STAGED
+        self.scoring.method == Method::Auto
+            && !self.scoring.wants_particles
+            && !self.scoring.wants_runs
+            && n_tokens <= MOST_STAGED
     }
 
     /// Scores every candidate; there is none where there was no time. What the logbook has is not done again.

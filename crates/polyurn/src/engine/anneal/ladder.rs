@@ -25,6 +25,8 @@ pub struct Sight {
     pub beta: f64,
     /// ln p - ln q, the mean over the particles.
     pub ln_ratio: f64,
+    /// Effective particles.
+    pub ess: f64,
 }
 
 impl Ladder {
@@ -96,7 +98,10 @@ mod tests {
     }
 
     fn sights(ln_ratio: impl Fn(f64) -> f64) -> Vec<Sight> {
-        (1..=200).map(|step| step as f64 / 200.0).map(|beta| Sight { beta, ln_ratio: ln_ratio(beta) }).collect()
+        (1..=200)
+            .map(|step| step as f64 / 200.0)
+            .map(|beta| Sight { beta, ln_ratio: ln_ratio(beta), ess: 1.0 })
+            .collect()
     }
 
     #[test]

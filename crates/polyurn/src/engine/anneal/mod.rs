@@ -38,11 +38,11 @@ use crate::engine::Problem;
 use crate::engine::gibbs::Tokens;
 use crate::engine::lines::Layout;
 use crate::engine::replicates::{PilotPlace, Stage, Team, Turn, Watch, replicates};
-use crate::engine::smc::{error_of_mean, log_mean_exp};
+use crate::engine::smc::{disagreement, error_of_mean, log_mean_exp};
 use crate::engine::symmetry::{LabelClass, label_classes};
 use crate::error::{Error, Result};
 use crate::simd::Isa;
-use crate::warning::Warning;
+use crate::warning::{Remedy, Warning};
 use crate::{Purpose, Seed};
 use bounds::{lower_bound, upper_bound};
 use labels::Labels;
@@ -111,7 +111,14 @@ pub struct AnnealRun {
     pub ess_min: f64,
     /// How often they were resampled.
     pub n_resampled: u64,
+    /// Effective particles after some of the steps.
+    pub ess_trace: Vec<(u64, f64)>,
+    /// The first steps at which they were resampled.
+    pub resampled_at: Vec<u64>,
 }
+
+/// Entries of a trace, at most.
+const TRACE_LENGTH: usize = 200;
 
 /// What all runs found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -222,6 +229,11 @@ impl Anneal {
     }
 }
 
+impl Anneal {
+    /// Share of the particles below which they are resampled.
+    pub const ESS: f64 = particles::ESS_SHARE;
+}
+
 impl AnnealEstimate {
     /// The fewest effective particles of all runs.
     pub fn ess_min(&self) -> f64 {
@@ -306,6 +318,7 @@ impl Job<'_> {
         let error_of = |logs: &[f64], ln: f64| (logs.len() > 1).then(|| error_of_mean(logs, ln));
         estimate.ln_p_sequence = log_mean_exp(&forward);
         estimate.std_error = error_of(&forward, estimate.ln_p_sequence);
+        estimate.warnings.extend(disagreement(&forward, Remedy::Steps));
         estimate.bracket = None;
         if !forward.is_empty() && !back.is_empty() {
             let (lower, upper) = (lower_bound(&forward, error), upper_bound(&back, error));
@@ -420,7 +433,14 @@ impl Job<'_> {
             Way::Forward => party.ln_estimate(|states| labels.ln_share(states).low),
             Way::Back => self.ln_start - party.ln_estimate(|_| 0.0),
         };
-        AnnealRun { ln_p_sequence: constant + ln, ess_min: party.ess_min, n_resampled: party.n_resampled }
+        let (ess_trace, resampled_at) = party.trace(TRACE_LENGTH);
+        AnnealRun {
+            ln_p_sequence: constant + ln,
+            ess_min: party.ess_min,
+            n_resampled: party.n_resampled,
+            ess_trace,
+            resampled_at,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Particles are resampled when fewer than this share of them are effective.
-const ESS_SHARE: f64 = 0.5;
+pub const ESS_SHARE: f64 = 0.5;
 
 /// Steps of random streams that a run uses besides its sweeps.
 const BESIDES: u64 = 1 << 40;
@@ -90,6 +90,17 @@ impl Party {
             && self.states.iter().all(|states| tokens.fit(states))
     }
 
+    /// Effective particles after some of the steps, and the steps at which they were resampled: so many of each at most.
+    pub fn trace(&self, n_most: usize) -> (Vec<(u64, f64)>, Vec<u64>) {
+        let every = self.sights.len().div_ceil(n_most).max(1);
+        let steps = || (1..).zip(&self.sights);
+        let trace = steps().step_by(every).map(|(step, sight)| (step, sight.ess)).collect();
+        let threshold = ESS_SHARE * self.states.len() as f64;
+        let n_between = self.sights.len().saturating_sub(1);
+        let resampled = steps().take(n_between).filter(|(_, sight)| sight.ess < threshold);
+        (trace, resampled.map(|(step, _)| step).take(n_most).collect())
+    }
+
     /// ln of the mean of all weights, with a last factor for each particle.
     pub fn ln_estimate(&self, last: impl Fn(&[u32]) -> f64) -> f64 {
         let terms: Vec<f64> = self.ln_weights.iter().zip(&self.states).map(|(ln, states)| ln + last(states)).collect();
@@ -128,18 +139,20 @@ impl Trip<'_> {
                 // Nothing times minus infinity is nothing.
                 *ln_weight += if to == from { 0.0 } else { (to - from) * ln_ratio };
             }
-            sights.push(Sight { beta: from.max(to), ln_ratio: ln_ratios.iter().sum::<f64>() / n_particles as f64 });
-            if step + 1 == n_steps {
-                break;
-            }
+            let ln_ratio = ln_ratios.iter().sum::<f64>() / n_particles as f64;
             let largest = ln_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             if largest == f64::NEG_INFINITY {
+                sights.push(Sight { beta: from.max(to), ln_ratio, ess: 0.0 });
                 break;
             }
             let weights: Vec<f64> = ln_weights.iter().map(|ln| (ln - largest).exp()).collect();
             let total: f64 = weights.iter().sum();
             let ess = total * total / weights.iter().map(|weight| weight * weight).sum::<f64>();
             ess_min = ess_min.min(ess);
+            sights.push(Sight { beta: from.max(to), ln_ratio, ess });
+            if step + 1 == n_steps {
+                break;
+            }
             if ess < ESS_SHARE * n_particles as f64 {
                 let mut rng = self.seed.stream(self.way.purpose(), self.replicate, u64::MAX, BESIDES + step as u64);
                 let mut ancestors = Vec::new();

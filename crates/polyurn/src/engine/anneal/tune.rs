@@ -8,8 +8,10 @@ use crate::Seed;
 use crate::engine::Problem;
 use crate::engine::gibbs::Tokens;
 use crate::engine::lines::{Kernel, Layout};
+use crate::engine::replicates::pool;
 use crate::engine::smc::Crew;
 use crate::error::{Error, Result};
+use rayon::prelude::*;
 use std::time::{Duration, Instant};
 
 /// Steps of a path, without a time limit.
@@ -23,7 +25,12 @@ const LEAST_PILOT_SWEEPS: u64 = 200;
 
 /// Updates of tokens that all particles of a run make in a sweep, about; and particles at most.
 const UPDATES_A_STEP: u64 = 20_000;
-const MOST_PARTICLES: u64 = 16;
+const MOST_PARTICLES: u64 = 64;
+
+/// Runs, and those of so few tokens that more cost nothing: where modes are sharp, single runs miss some.
+const RUNS: u64 = 4;
+const FEW_TOKENS: u64 = 500;
+const RUNS_OF_FEW: u64 = 16;
 
 /// Tokens beyond which there is one run each way, and four pilots, unless more are asked for.
 const MANY_TOKENS: u64 = 20_000;
@@ -80,8 +87,13 @@ impl AnnealWish {
         let layout = problem.layout()?;
         let n_tokens: u64 = layout.records.count.iter().sum();
         let threads = crew.threads.max(1) as u64;
-        let few = if n_tokens > MANY_TOKENS { if self.is_bracket { 1 } else { 2 } } else { 4 };
-        let runs = self.runs.unwrap_or(few);
+        let unasked = || match n_tokens {
+            n if n <= FEW_TOKENS => RUNS_OF_FEW,
+            n if n <= MANY_TOKENS => RUNS,
+            _ if self.is_bracket => 1,
+            _ => 2,
+        };
+        let runs = self.runs.unwrap_or_else(unasked);
         let particles = self.particles.unwrap_or((UPDATES_A_STEP / n_tokens.max(1)).clamp(1, MOST_PARTICLES) as usize);
         let a_run = (PILOTS_A_PARTICLE * particles as f64).clamp(PILOTS_A_RUN.0, PILOTS_A_RUN.1) as u64;
         let pilots = self.pilots.unwrap_or(if n_tokens > MANY_TOKENS { PILOTS_OF_MANY } else { runs * a_run });
@@ -161,27 +173,40 @@ impl Anneal {
     }
 }
 
-/// Seconds for a sweep of one walker, from a few that are made.
+/// Seconds for a sweep of one walker, from a few that every thread makes: they share the memory, and the machine with others.
 fn seconds_per_sweep(problem: &Problem<'_>, crew: Crew, seed: Seed, limit: Duration) -> Result<f64> {
     let layout = problem.layout()?;
     let tokens = Tokens::new(layout)?;
     let setup = Setup::new(&tokens, vec![true; layout.counted.len()], crew.isa);
-    let mut rng = seed.stream(Purpose::Pilot, u64::MAX, 0, 0);
-    let mut walker = Walker::by_urn(&setup, &mut rng, &|| Ok(()))?;
-    // Half way the powers have to be looked up; one sweep brings everything into the cache.
-    let heat = setup.at(0.5, None);
-    walker.sweep(&setup, &heat, None, None, &mut rng, &|| Ok(()))?;
     let time = (PROBE_SHARE * limit.as_secs_f64()).clamp(PROBE_SECONDS.0, PROBE_SECONDS.1);
-    let start = Instant::now();
-    let mut n_sweeps = 0;
-    while n_sweeps < 3 || start.elapsed().as_secs_f64() < time {
+    let probe = |thread: usize| -> Result<f64> {
+        let mut rng = seed.stream(Purpose::Pilot, u64::MAX - thread as u64, 0, 0);
+        let mut walker = Walker::by_urn(&setup, &mut rng, &|| Ok(()))?;
+        // Half way the powers have to be looked up; one sweep brings everything into the cache.
         let heat = setup.at(0.5, None);
         walker.sweep(&setup, &heat, None, None, &mut rng, &|| Ok(()))?;
-        std::hint::black_box(walker.ln_ratio(&setup, None));
-        n_sweeps += 1;
-    }
+        let start = Instant::now();
+        let mut n_sweeps = 0;
+        while n_sweeps < 3 || start.elapsed().as_secs_f64() < time {
+            let heat = setup.at(0.5, None);
+            walker.sweep(&setup, &heat, None, None, &mut rng, &|| Ok(()))?;
+            std::hint::black_box(walker.ln_ratio(&setup, None));
+            n_sweeps += 1;
+        }
+        Ok(start.elapsed().as_secs_f64() / f64::from(n_sweeps))
+    };
+    let n_threads = crew.threads.max(1);
+    let all = map_threads(n_threads, probe)?;
     // The reference is one more number to look up.
-    Ok(1.15 * start.elapsed().as_secs_f64() / f64::from(n_sweeps))
+    Ok(1.15 * all.iter().sum::<f64>() / n_threads as f64)
+}
+
+/// What every thread found.
+fn map_threads(n_threads: usize, f: impl Fn(usize) -> Result<f64> + Sync) -> Result<Vec<f64>> {
+    match pool(n_threads) {
+        Some(pool) => pool.install(|| (0..n_threads).into_par_iter().map(&f).collect()),
+        None => (0..n_threads).map(f).collect(),
+    }
 }
 
 /// Seconds for a sweep of one walker, from the problem alone.

@@ -2,7 +2,7 @@
 
 use super::run::RunResult;
 use crate::math::log_sum_exp;
-use crate::warning::Warning;
+use crate::warning::{Remedy, Warning};
 use serde::{Deserialize, Serialize};
 
 /// An estimate of ln p(sequence).
@@ -77,17 +77,7 @@ impl Estimate {
                 warnings
                     .push(Warning::LowEffectiveSampleSize { ess_min: ess_min as u64, particles: n_particles as u64 });
             }
-            let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let share = (largest - log_sum_exp(&logs)).exp();
-            // A run that found nothing disagrees with one that did, by any number of nats.
-            let finite: Vec<f64> = logs.iter().copied().filter(|ln| ln.is_finite()).collect();
-            let spread = if finite.len() < logs.len() { f64::INFINITY } else { spread(&logs) };
-            if runs.len() >= DOMINANT_RUNS && share > DOMINANT {
-                warnings
-                    .push(Warning::DominantRun { percent: (share * 100.0).round() as u64, runs: runs.len() as u64 });
-            } else if runs.len() > 1 && spread > DISAGREE {
-                warnings.push(Warning::RunsDisagree { spread: format!("{spread:.2}") });
-            }
+            warnings.extend(disagreement(&logs, Remedy::Moves));
             if std_error.is_none() {
                 warnings.push(Warning::NoErrorEstimate { ancestors: runs[0].n_ancestors as u64 });
             }
@@ -99,6 +89,19 @@ impl Estimate {
     pub fn ess_min(&self) -> f64 {
         self.runs.iter().map(|run| run.ess_min).fold(f64::INFINITY, f64::min)
     }
+}
+
+/// What is to be said of runs that do not agree.
+pub fn disagreement(logs: &[f64], remedy: Remedy) -> Option<Warning> {
+    let runs = logs.len();
+    let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let share = (largest - log_sum_exp(logs)).exp();
+    // A run that found nothing disagrees with one that did, by any number of nats.
+    let spread = if logs.iter().all(|ln| ln.is_finite()) { spread(logs) } else { f64::INFINITY };
+    if runs >= DOMINANT_RUNS && share > DOMINANT {
+        return Some(Warning::DominantRun { percent: (share * 100.0).round() as u64, runs: runs as u64, remedy });
+    }
+    (runs > 1 && spread > DISAGREE).then(|| Warning::RunsDisagree { spread: format!("{spread:.2}"), remedy })
 }
 
 /// ln of the mean of exponentials.
@@ -154,6 +157,20 @@ fn spread(logs: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::math::draw;
+
+    #[test]
+    fn runs_that_disagree_are_named_with_the_remedy_of_their_engine() {
+        let text = |logs: &[f64], remedy| disagreement(logs, remedy).map(|warning| warning.to_string());
+        assert_eq!(text(&[-10.0, -10.2, -9.9, -10.1], Remedy::Moves), None);
+        let one = text(&[-10.0, -13.0, -14.0, -12.5], Remedy::Steps).unwrap();
+        assert!(
+            one.starts_with("one of 4 runs makes up 87 % of the estimate") && one.ends_with("--sweeps or --chains"),
+            "{one}"
+        );
+        let two = text(&[-10.0, -12.0], Remedy::Moves).unwrap();
+        assert!(two.starts_with("runs scatter by 1.41 nats") && two.ends_with("--rejuvenate or --particles"), "{two}");
+        assert!(text(&[-10.0, f64::NEG_INFINITY], Remedy::Moves).unwrap().contains("scatter by inf nats"));
+    }
 
     #[test]
     fn runs_that_scatter_widely_have_a_wide_error() {

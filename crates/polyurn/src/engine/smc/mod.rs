@@ -39,8 +39,8 @@ mod word;
 mod workspace;
 
 pub use super::allocation::{ParticleAllocation, RecordAllocation, RecordPosterior};
-pub(super) use estimate::error_of_mean;
 pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
+pub(super) use estimate::{disagreement, error_of_mean};
 pub use order::Order;
 pub use posterior::{SmcPosterior, WeightedAllocation};
 pub(super) use resample::resample;
