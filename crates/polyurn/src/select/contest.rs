@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::score::{Method, Score, Scoring};
 use crate::warning::Warning;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is to be done for all candidates.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub struct Contest {
     pub a: Option<Vec<f64>>,
     /// When to stop; without it nothing depends on the clock.
     pub deadline: Option<Instant>,
+    /// How long all that a logbook is for may take. Scores whose sizes a limit chose are not taken up by a contest with more time.
+    pub time_limit: Option<Duration>,
     /// Stops from outside.
     pub cancel: Cancel,
     /// Whether to compute bounds by variational Bayes: they stand beside the evidence, and save work on models that they rule

@@ -174,9 +174,17 @@ impl Runner<'_> {
         if let Some(score) = self.logbook.find(job) {
             return Ok(score);
         }
-        let score = scoring.score(binding, &self.prior(job.candidate as usize), means, control)?;
+        let prior = self.prior(job.candidate as usize);
+        let score = match scoring.score(binding, &prior, means, control) {
+            // A time limit chose other sizes for what is under way: then it is begun anew.
+            Err(Error::Checkpoint(_)) => {
+                self.logbook.forget(job);
+                scoring.score(binding, &prior, means, control)
+            }
+            score => score,
+        }?;
         if is_whole(&score.warnings) {
-            self.logbook.enter(job, &score);
+            self.logbook.enter(job, &score, scoring.follows_time(&score));
         }
         Ok(score)
     }
