@@ -22,7 +22,10 @@ impl CheckpointFile {
         check_writable(path, &[])?;
         let shown = path.display();
         match Lock::beside(path) {
-            Ok(Some(lock)) => Ok(CheckpointFile { path: path.to_owned(), seed, _lock: lock }),
+            Ok(Some(lock)) => {
+                crate::signals::keeps_state_in(Some(path));
+                Ok(CheckpointFile { path: path.to_owned(), seed, _lock: lock })
+            }
             Ok(None) => Err(Failure::Usage(format!(
                 "{shown}: another run is using this checkpoint; wait until it is done, or give another file"
             ))),
@@ -64,6 +67,12 @@ impl CheckpointFile {
     pub fn remove(path: &Path) {
         // A file that cannot be removed is harmless: it is refused by any other problem and repeats this answer.
         let _ = std::fs::remove_file(path);
+    }
+}
+
+impl Drop for CheckpointFile {
+    fn drop(&mut self) {
+        crate::signals::keeps_state_in(None);
     }
 }
 

@@ -1,21 +1,27 @@
-//! Ctrl-C and SIGTERM: the first asks the run to stop, the second (or a second of waiting) ends the program.
+//! Ctrl-C and SIGTERM: the first asks the run to stop, the second (or a second of waiting, or ten where a checkpoint has to be
+//! written) ends the program.
 
 use crate::output::Leftover;
 use polyurn::control::Cancel;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
 static CANCEL: OnceLock<Cancel> = OnceLock::new();
 static ANSWERS: AtomicBool = AtomicBool::new(false);
 static MIGHT_RESUME: AtomicBool = AtomicBool::new(false);
+static CHECKPOINT: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// How long a run may take to stop by itself. Results are written by renaming, so ending the program loses nothing but
 /// the work.
 const GRACE: Duration = Duration::from_millis(900);
+
+/// The same for one that writes its state down first. Work stops as soon; but many particles take their time to be written.
+const GRACE_TO_WRITE: Duration = Duration::from_secs(10);
 
 /// The switch that signals turn.
 pub fn cancel() -> Cancel {
@@ -27,6 +33,15 @@ pub fn cancel() -> Cancel {
 pub fn answer_when_stopped(might_resume: bool) {
     ANSWERS.store(true, Ordering::SeqCst);
     MIGHT_RESUME.store(might_resume, Ordering::SeqCst);
+}
+
+/// The file that the run's state goes to when it is stopped; none once the run is over.
+pub fn keeps_state_in(path: Option<&Path>) {
+    *CHECKPOINT.lock().unwrap_or_else(PoisonError::into_inner) = path.map(Path::to_owned);
+}
+
+fn checkpoint() -> Option<PathBuf> {
+    CHECKPOINT.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Whether a run with a checkpoint could go on later.
@@ -54,6 +69,11 @@ pub fn listen() {
             }
             std::thread::spawn(move || {
                 std::thread::sleep(GRACE);
+                if let Some(path) = checkpoint() {
+                    let path = path.display();
+                    crate::output::say(&format!("stopping: {path} is being written; a second signal ends at once"));
+                    std::thread::sleep(GRACE_TO_WRITE - GRACE);
+                }
                 end(signal);
             });
         }
@@ -62,7 +82,16 @@ pub fn listen() {
 
 /// Ends the program at once.
 fn end(signal: i32) -> ! {
-    crate::output::say("stopped");
+    match checkpoint().map(|path| (path.exists(), path)) {
+        None => crate::output::say("stopped"),
+        Some((true, path)) => {
+            let path = path.display();
+            crate::output::say(&format!(
+                "stopped; {path} holds an earlier state: repeat the command to go on from there"
+            ));
+        }
+        Some((false, _)) => crate::output::say("stopped before anything was written; repeat the command to start anew"),
+    }
     Leftover::remove_all();
     std::process::exit(128 + signal);
 }

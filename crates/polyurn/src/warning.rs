@@ -135,6 +135,15 @@ pub enum Warning {
         /// Models that were asked for.
         asked: u64,
     },
+    /// Values of a seen root were taken for those of the fit that have the same numbers: they have no names.
+    KnownByNumber {
+        /// The root.
+        node: String,
+        /// Values that the fit has.
+        known: u64,
+        /// Values that it does not have.
+        new: u64,
+    },
     /// A model was given under several names.
     SameModel {
         /// The names.
@@ -348,6 +357,11 @@ impl fmt::Display for Warning {
                 "{} of {asked} models had no answer in time; left out: {}",
                 models.len(),
                 some(models)
+            ),
+            Warning::KnownByNumber { node, known, new } => write!(
+                f,
+                "{known} values of {node} have numbers that the fit has, and are taken for the same; {new} are new; if others are meant, \
+                 give them numbers that the fit does not have"
             ),
             Warning::SameModel { models } => write!(
                 f,

@@ -174,6 +174,7 @@ struct Scoring<'a> {
     /// ln probability with the roots, where all their values are known.
     ln_joint: f64,
     n_used: f64,
+    n_known: u64,
     n_new: u64,
     n_dropped: u64,
     /// Tokens that show nothing to be scored by.
@@ -193,6 +194,7 @@ impl<'a> Scoring<'a> {
             sums: Sums::default(),
             ln_joint: 0.0,
             n_used: 0.0,
+            n_known: 0,
             n_new: 0,
             n_dropped: 0,
             n_empty: 0.0,
@@ -219,7 +221,8 @@ impl<'a> Scoring<'a> {
             })?;
             new_values.infer(self.predictor, &collected, self.output.n_threads);
             self.n_used = n_used;
-            self.n_new = new_values.n_labels().map(|(_, n)| n).sum();
+            self.n_new = new_values.n_values().map(|(.., new)| new).sum();
+            self.n_known = new_values.n_values().map(|(_, known, _)| known).sum();
         }
         let mut halves = Halves::default();
         let mut units: HashMap<(u32, u32), (f64, f64)> = HashMap::new();
@@ -259,6 +262,7 @@ impl<'a> Scoring<'a> {
             n_dropped += block.n_dropped;
             Ok(())
         })?;
+        self.warnings.extend(new_values.warnings(self.predictor.fit()));
         let mut units: Vec<((u32, u32), (f64, f64))> = units.into_iter().collect();
         // A fixed order gives the same bytes each time.
         units.sort_unstable_by_key(|unit| unit.0);
@@ -285,6 +289,7 @@ impl<'a> Scoring<'a> {
             keep: &[],
             drops,
             together: false,
+            needs_counts: true,
         };
         let mut reader = RowReader::new(how, new_values, take);
         let mut control = watched(self.output);
@@ -296,9 +301,9 @@ impl<'a> Scoring<'a> {
 
     /// What the error is over: records, or values of a node.
     fn units(&self) -> String {
-        let n = show_whole(self.sums.n_units);
+        let (n, s) = (show_whole(self.sums.n_units), if self.sums.n_units == 1.0 { "" } else { "s" });
         let name = |node| &self.predictor.fit().model.node(node).name;
-        self.given.first().map_or_else(|| format!("{n} records"), |&node| format!("{n} values of {}", name(node)))
+        self.given.first().map_or_else(|| format!("{n} record{s}"), |&node| format!("{n} value{s} of {}", name(node)))
     }
 
     fn unit_name(&self) -> &str {
@@ -323,6 +328,7 @@ impl<'a> Scoring<'a> {
             "tokens": self.sums.tokens,
             "units": self.unit_name(),
             "n_units": self.sums.n_units,
+            "known_values": self.n_known,
             "new_values": self.n_new,
             "inference_tokens": self.n_used,
             "dropped_values": self.n_dropped,
@@ -350,6 +356,9 @@ impl<'a> Scoring<'a> {
         let error = error.map(|error| perplexity * error);
         line("perplexity", format!("{} {}", show_estimate(perplexity, error), show_error(error)));
         line("tokens scored", format!("{}, in {}", show_whole(self.sums.tokens), self.units()));
+        if self.n_known > 0 {
+            line("known", format!("{}, with their rows of the fit", plural(self.n_known, "value")));
+        }
         if self.n_new > 0 {
             let new = plural(self.n_new, "new value");
             line("new", format!("{new}, inferred from {} other tokens", show_whole(self.n_used)));

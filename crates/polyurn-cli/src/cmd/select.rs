@@ -81,6 +81,7 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
         seed: output.seed(),
         a: None,
         deadline,
+        time_limit: args.limits.time_limit,
         cancel: signals::cancel(),
         wants_bounds: !args.no_bound && args.method != ScoreMethod::Vb,
         most_rounds: ROUNDS,

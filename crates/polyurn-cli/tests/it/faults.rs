@@ -179,6 +179,29 @@ fn a_stopped_run_says_how_to_go_on() {
     assert!(code == 2 && said.contains("both checkpoint and output"), "{said}");
 }
 
+/// The state of many particles takes longer to be written than work takes to stop.
+#[cfg(unix)]
+#[test]
+fn a_stop_waits_for_a_large_checkpoint_to_be_written() {
+    let folder = Folder::new();
+    let model = "r[4] -> a[9] b[9] c[9] d[9]";
+    let seen = ["--a", "9", "--tokens", "5000", "--seen", "a,b,c,d", "--seed", "1", "-q", "-o", "people.csv"];
+    folder.ok(&[&["simulate", "--model", model][..], &seen].concat());
+    let base =
+        ["fit", "--model", "lca(4)", "--data", "people.csv", "--seed", "1", "--method", "smc", "-o", "f.polyurn"];
+    let sizes = ["--particles", "10000", "--heat", "1", "--checkpoint", "f.ck", "--checkpoint-every", "1h"];
+    let args = [&base[..], &sizes].concat();
+    let (null, piped) = (std::process::Stdio::null(), std::process::Stdio::piped());
+    let child = folder.command(&args).stdout(null).stderr(piped).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(143), "{said}");
+    assert!(said.contains("f.ck: repeat the command to go on"), "{said}");
+    assert!(folder.path().join("f.ck").metadata().unwrap().len() > 10_000_000);
+}
+
 /// A result without the times in it.
 fn timeless(text: &str) -> serde_json::Value {
     fn strip(value: &mut serde_json::Value) {

@@ -340,3 +340,57 @@ fn all_draws_have_the_names_of_the_tables() {
     let (_, message) = folder.fails(&["predict", "--fit", "d.polyurn", "--data", "d.csv", "--keep", "nome"]);
     assert!(message.contains("the columns are doc, word, count"), "{message}");
 }
+
+#[test]
+fn a_held_out_row_of_unknown_count_is_refused() {
+    let folder = topic_folder(&["vb"]);
+    folder.write("h.csv", "doc,word,count\nd0,cat,2\nd1,gnu,?\n");
+    let args = ["score", "--model", "doc -> topic[2] -> word", "--data", "d.csv", "--heldout", "h.csv", "--seed", "4"];
+    let (code, error) = folder.fails(&args);
+    assert_eq!(code, 2);
+    assert!(error.contains("h.csv, line 3") && error.contains("the count is `?`"), "{error}");
+    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    folder.write("h.csv", "doc,word,count\nd0,cat,2\n");
+    let text = folder.ok(&args);
+    assert!(text.contains("2, in 1 value of doc\n") && text.contains("1 value, with their rows"), "{text}");
+}
+
+#[test]
+fn documents_that_are_taken_for_those_of_the_fit_by_their_numbers_are_told() {
+    let folder = Folder::new();
+    let head = "%%MatrixMarket matrix coordinate integer general\n";
+    folder.write("old.mtx", format!("{head}3 4 6\n1 1 5\n1 2 4\n2 3 6\n2 4 3\n3 1 2\n3 4 2\n"));
+    folder.write("new.mtx", format!("{head}4 4 3\n1 3 5\n2 4 2\n4 1 2\n"));
+    let model = ["--model", "doc -> topic[2] -> word", "--columns", "doc,word", "--seed", "4"];
+    folder.ok(&[&["fit", "--data", "old.mtx", "--method", "vb", "-o", "m.polyurn", "-q"][..], &model].concat());
+    let said = |args: &[&str]| String::from_utf8(folder.run(args).stderr).unwrap();
+    let told = "2 values of doc have numbers that the fit has, and are taken for the same; 1 are new";
+    let predicted = said(&["predict", "--fit", "m.polyurn", "--data", "new.mtx", "--columns", "doc,word"]);
+    assert!(predicted.contains(told), "{predicted}");
+    assert!(predicted.contains("3 rows, 2 known values of doc, 1 new value of doc"), "{predicted}");
+    let score = folder.json(&[&["score", "--data", "old.mtx", "--heldout", "new.mtx"][..], &model].concat());
+    assert_eq!((&score["known_values"], &score["new_values"]), (&2.into(), &1.into()), "{score}");
+    assert!(score["warnings"].to_string().contains(told), "{score}");
+    // Names are the user's own.
+    let folder = topic_folder(&["vb"]);
+    folder.write("n.csv", "doc,word\nd0,cat\nnew,dog\n");
+    let output = folder.run(&["predict", "--fit", "d.polyurn", "--data", "n.csv"]);
+    let predicted = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(predicted, "2 rows, 1 known value of doc, 1 new value of doc\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_stopped_prediction_says_that_a_file_is_written_whole_or_not_at_all() {
+    let folder = topic_folder(&["vb"]);
+    folder.write("long.csv", format!("doc,word\n{}", "d0,cat\nd1,gnu\n".repeat(2_000_000)));
+    let args = ["predict", "--fit", "d.polyurn", "--data", "long.csv", "-o", "out.csv", "--threads", "1"];
+    let child = folder.command(&args).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(143), "{said}");
+    assert!(said.contains("out.csv was not written") && said.contains("repeat the command, or leave -o out"), "{said}");
+    assert!(!folder.names().contains(&"out.csv".to_owned()));
+}

@@ -211,3 +211,23 @@ fn odd_columns_are_pointed_out_by_every_command() {
     let idle = said(&["score", "--model", "q1 -> q2; q1 -> h[3] -> g[2]", "--data", "survey.csv"]);
     assert!(idle.contains("nothing that is seen lies below `h`, `g`"), "{idle}");
 }
+
+/// Billions of tokens: particles cannot hold them, but a closed form and bounds can.
+#[test]
+fn models_that_no_engine_can_hold_stay_listed_with_their_bound() {
+    let folder = Folder::new();
+    folder.write("pairs.csv", "first,second,count\nA,A,3000000000\nA,B,1000000000\nB,A,500000000\nB,B,4000000000\n");
+    for (more, n_bounds) in [(&[][..], 1), (&["--no-bound"], 1), (&["--time-limit", "20s"], 1)] {
+        let base = ["select", "--model", "r[1..2] -> first second", "--data", "pairs.csv", "--seed", "1"];
+        let result = folder.json(&[&base[..], more].concat());
+        let models = result["models"].as_array().unwrap();
+        let bounds: Vec<_> = models.iter().filter(|model| model["is_lower_bound"] == true).collect();
+        assert_eq!((models.len(), bounds.len()), (2, n_bounds), "{result}");
+        assert!(models.iter().any(|model| model["method"] == "exact" && model["sizes"]["r"] == 1), "{result}");
+        let left = result["left_with_bound"].to_string();
+        assert!(left.contains("out of reach") && left.contains("tokens have to be placed one by one"), "{left}");
+    }
+    let score = ["score", "--model", "r[2] -> first second", "--data", "pairs.csv", "--seed", "1"];
+    let (code, error) = folder.fails(&score);
+    assert!(code == 1 && error.contains("--method vb"), "{error}");
+}

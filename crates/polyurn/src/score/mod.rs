@@ -297,6 +297,21 @@ impl Scoring {
         Ok(score)
     }
 
+    /// Whether a time limit had a say in this score: in its sizes, or in which engine it is by.
+    pub(crate) fn follows_time(&self, score: &Score) -> bool {
+        let Wish { particles, rejuvenation, heat, start_pseudo_count, .. } = &self.wish;
+        match self.method {
+            _ if score.is_exact() => false,
+            Method::Exact | Method::Naive | Method::Vb => false,
+            Method::Anneal => self.anneal.sweeps.is_none(),
+            Method::Sis => particles.is_none(),
+            Method::Auto if !self.wants_particles => true,
+            Method::Auto | Method::Smc => {
+                particles.is_none() || rejuvenation.is_none() || heat.or(*start_pseudo_count).is_none()
+            }
+        }
+    }
+
     fn given_nodes(&self, problem: &Problem<'_>) -> Result<Vec<NodeIndex>> {
         let find = |name: &String| {
             problem

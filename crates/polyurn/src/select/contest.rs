@@ -12,7 +12,8 @@ use crate::error::Result;
 use crate::score::{Method, Score, Scoring};
 use crate::warning::Warning;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// What is to be done for all candidates.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct Contest {
     pub a: Option<Vec<f64>>,
     /// When to stop; without it nothing depends on the clock.
     pub deadline: Option<Instant>,
+    /// How long all that a logbook is for may take. Scores whose sizes a limit chose are not taken up by a contest with more time.
+    pub time_limit: Option<Duration>,
     /// Stops from outside.
     pub cancel: Cancel,
     /// Whether to compute bounds by variational Bayes: they stand beside the evidence, and save work on models that they rule
@@ -94,7 +97,7 @@ impl Contest {
     }
 
     fn passes(&self, field: &Field, logbook: &Logbook, control: &mut Control<'_>) -> Result<Vec<Option<Scored>>> {
-        let runner = Runner { contest: self, field, logbook };
+        let runner = Runner { contest: self, field, logbook, out_of_reach: Mutex::default() };
         let everybody: Vec<usize> = (0..field.candidates().len()).collect();
         let is_staged = self.is_staged(field.n_tokens());
         let n_steps = if is_staged { 3.0 } else { 2.0 };
@@ -198,6 +201,7 @@ impl State<'_> {
             doubtful = self.within_reach(None);
             runs *= GROWTH;
         }
+        self.put_out_of_reach_in_place()?;
         self.put_unscored_in_place()
     }
 
@@ -208,6 +212,7 @@ impl State<'_> {
         let is_auto = contest.scoring.method == Method::Auto;
         let share = if is_auto && contest.deadline.is_some() { FIRST_ROUND_SHARE } else { 1.0 };
         self.pass_in_turn(everybody, &contest.scoring, share, &mut |done| tick(share * done))?;
+        self.put_out_of_reach_in_place()?;
         let doubtful = self.overlapping();
         if is_auto && !doubtful.is_empty() && !contest.is_time_up() {
             self.pass_in_turn(&doubtful, &contest.longer(), 1.0, &mut |done| tick(share + (1.0 - share) * done))?;
@@ -284,6 +289,7 @@ impl State<'_> {
                 self.tried[ix] = found.score.bound() != "lower";
             }
         }
+        self.runner.out_of_reach().keys().for_each(|&ix| self.tried[ix] = true);
         Ok(())
     }
 
@@ -400,6 +406,25 @@ impl State<'_> {
         self.put_beside();
     }
 
+    /// The bounds of those that no engine can hold.
+    fn put_out_of_reach_in_place(&mut self) -> Result<()> {
+        let all: Vec<(usize, String)> = self.runner.out_of_reach().clone().into_iter().collect();
+        let unbound: Vec<usize> = all.iter().map(|(ix, _)| *ix).filter(|&ix| self.bounds[ix].is_none()).collect();
+        // Nobody wanted bounds beside the evidence; but here there is nothing else.
+        let bounds = self.runner.bounds(&unbound, &mut |_| Ok(()))?;
+        unbound.into_iter().zip(bounds).for_each(|(ix, bound)| self.bounds[ix] = bound);
+        for (ix, why) in all {
+            if let (None, Some(bound)) = (&self.found[ix], &self.bounds[ix]) {
+                // What the error advises is for those who ask for this model alone.
+                let what = why.split(';').next().unwrap_or_default();
+                let why = format!("more than a bound is out of reach: {what}");
+                let left = self.runner.with_bound(ix, Score { why, ..bound.clone() })?;
+                self.found[ix] = Some(Scored { n_rounds: 1, ..left });
+            }
+        }
+        Ok(())
+    }
+
     /// The bounds of those for which there was no time at all.
     fn put_unscored_in_place(&mut self) -> Result<()> {
         for (ix, bound) in self.bounds.iter().enumerate() {
@@ -418,6 +443,9 @@ impl State<'_> {
         let best = self.best();
         for (ix, found) in self.found.iter_mut().enumerate() {
             let Some(found) = found.as_mut().filter(|found| found.score.bound() == "lower") else { continue };
+            if self.runner.out_of_reach().contains_key(&ix) {
+                continue;
+            }
             match (best, gaps.largest) {
                 (Some((_, height)), Some(gap)) if !open.contains(&ix) && found.n_rounds > 0 => {
                     let below = height - found.score.log_marginal;

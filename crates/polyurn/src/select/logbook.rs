@@ -31,8 +31,8 @@ pub(super) struct Job {
 /// What is known of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Page {
-    /// What it found.
-    Done(Vec<u8>),
+    /// What it found, and the time limit that had a say in that.
+    Done(Vec<u8>, Option<Duration>),
     /// Its engine's own checkpoint.
     UnderWay(Vec<u8>),
 }
@@ -42,6 +42,8 @@ enum Page {
 pub struct Logbook {
     fingerprint: u64,
     pages: Mutex<BTreeMap<Job, Page>>,
+    /// How long everything may take this time.
+    time_limit: Option<Duration>,
     /// Time between two entries of a job under way; none where nobody keeps the logbook.
     interval: Option<Duration>,
 }
@@ -75,12 +77,12 @@ impl Logbook {
                 saved.pages
             }
         };
-        Ok(Logbook { fingerprint, pages: Mutex::new(pages), interval })
+        Ok(Logbook { fingerprint, pages: Mutex::new(pages), time_limit: contest.time_limit, interval })
     }
 
     /// Jobs that are done.
     pub fn n_done(&self) -> usize {
-        self.lock().values().filter(|page| matches!(page, Page::Done(_))).count()
+        self.lock().values().filter(|page| matches!(page, Page::Done(..))).count()
     }
 
     /// Writes it down if that is due.
@@ -93,21 +95,27 @@ impl Logbook {
         control.checkpoint_now(|| self.to_bytes())
     }
 
-    /// What a job found, if it is done.
+    /// What a job found, if it is done, and if it was not made small by a shorter time limit than that of today.
     pub(super) fn find<R: DeserializeOwned>(&self, job: Job) -> Option<R> {
         match self.lock().get(&job)? {
+            Page::Done(_, Some(limit)) if self.time_limit.is_none_or(|today| today > *limit) => None,
             // What cannot be read is done again.
-            Page::Done(bytes) => postcard::from_bytes(bytes).ok(),
+            Page::Done(bytes, _) => postcard::from_bytes(bytes).ok(),
             Page::UnderWay(_) => None,
         }
     }
 
-    /// Enters what a job found.
-    pub(super) fn enter<R: Serialize>(&self, job: Job, found: &R) {
+    /// Enters what a job found, and whether the time limit had a say in it.
+    pub(super) fn enter<R: Serialize>(&self, job: Job, found: &R, follows_time: bool) {
         if self.interval.is_some() {
             let bytes = postcard::to_stdvec(found).expect("plain data");
-            self.lock().insert(job, Page::Done(bytes));
+            self.lock().insert(job, Page::Done(bytes, self.time_limit.filter(|_| follows_time)));
         }
+    }
+
+    /// Tears out what is known of a job.
+    pub(super) fn forget(&self, job: Job) {
+        self.lock().remove(&job);
     }
 
     /// Keeps the checkpoints of a job's engine.

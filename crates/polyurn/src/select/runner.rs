@@ -10,7 +10,9 @@ use crate::error::{Error, Result, Stop};
 use crate::graph::Binding;
 use crate::parallel::map_watched;
 use crate::prior::PriorSettings;
-use crate::score::{Means, Score, Scoring, seconds_per_sweep};
+use crate::score::{Means, Method, Score, Scoring, seconds_per_sweep};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// The round of the bounds in the logbook, and that of exact scores where they are cheap.
@@ -31,6 +33,8 @@ pub(super) struct Runner<'a> {
     pub contest: &'a Contest,
     pub field: &'a Field,
     pub logbook: &'a Logbook,
+    /// Candidates that no engine can hold, and why.
+    pub out_of_reach: Mutex<BTreeMap<usize, String>>,
 }
 
 impl Runner<'_> {
@@ -69,7 +73,11 @@ impl Runner<'_> {
         let mut costs = Vec::new();
         for &ix in who.iter().filter(|_| end.is_some()) {
             let binding = self.field.bind(&self.field.candidates()[ix])?;
-            costs.push(seconds_per_sweep(&binding, &self.prior(ix))?);
+            costs.push(match seconds_per_sweep(&binding, &self.prior(ix)) {
+                // It will take no time at all.
+                Err(Error::TooCostly(_)) => 0.0,
+                cost => cost?,
+            });
         }
         let time = |candidate: u32| {
             let left = end?.saturating_duration_since(Instant::now());
@@ -108,9 +116,16 @@ impl Runner<'_> {
         };
         let scored = self.for_all(who, at_once, round, tick, |candidate, job, control| {
             let binding = self.field.bind(candidate)?;
-            let score = self.found_or_scored(job, scoring, &binding, means(job.candidate), control)?;
+            let score = match self.found_or_scored(job, scoring, &binding, means(job.candidate), control) {
+                // Where nobody asked for an engine, a model that none can hold does not keep the others from being ranked.
+                Err(Error::TooCostly(why)) if scoring.method == Method::Auto && !scoring.wants_particles => {
+                    self.out_of_reach().insert(job.candidate as usize, why);
+                    return Ok(None);
+                }
+                score => score?,
+            };
             let is_seen = binding.counts.seen_anywhere();
-            Ok(Scored {
+            Ok(Some(Scored {
                 seconds: score.seconds,
                 model: binding.model,
                 is_seen,
@@ -118,10 +133,10 @@ impl Runner<'_> {
                 bound: None,
                 n_rounds: 1,
                 is_quick: false,
-            })
+            }))
         })?;
         for (&ix, new) in who.iter().zip(scored) {
-            let Some(mut new) = new else { continue };
+            let Some(mut new) = new.flatten() else { continue };
             if let Some(before) = &mut found[ix] {
                 // One that the time limit cut short is no better than one that it left alone.
                 if is_whole(&before.score.warnings) && !is_whole(&new.score.warnings) {
@@ -134,6 +149,11 @@ impl Runner<'_> {
             found[ix] = Some(new);
         }
         Ok(())
+    }
+
+    /// Candidates that no engine can hold, and why.
+    pub fn out_of_reach(&self) -> MutexGuard<'_, BTreeMap<usize, String>> {
+        self.out_of_reach.lock().expect("no thread panics while holding it")
     }
 
     /// A candidate of which no more than a bound is known.
@@ -174,9 +194,17 @@ impl Runner<'_> {
         if let Some(score) = self.logbook.find(job) {
             return Ok(score);
         }
-        let score = scoring.score(binding, &self.prior(job.candidate as usize), means, control)?;
+        let prior = self.prior(job.candidate as usize);
+        let score = match scoring.score(binding, &prior, means, control) {
+            // A time limit chose other sizes for what is under way: then it is begun anew.
+            Err(Error::Checkpoint(_)) => {
+                self.logbook.forget(job);
+                scoring.score(binding, &prior, means, control)
+            }
+            score => score,
+        }?;
         if is_whole(&score.warnings) {
-            self.logbook.enter(job, &score);
+            self.logbook.enter(job, &score, scoring.follows_time(&score));
         }
         Ok(score)
     }

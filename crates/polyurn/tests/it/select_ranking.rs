@@ -24,6 +24,7 @@ fn found() -> Vec<Option<Scored>> {
         seed: Seed(3),
         a: None,
         deadline: None,
+        time_limit: None,
         cancel: Cancel::default(),
         wants_bounds: true,
         most_rounds: 1,

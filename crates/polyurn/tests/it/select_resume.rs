@@ -8,6 +8,7 @@ use polyurn::prior::PriorSettings;
 use polyurn::score::{Method, Scoring};
 use polyurn::select::{Contest, Entry, Field, Logbook, Scored};
 use polyurn::{Error, Seed, Stop};
+use std::time::{Duration, Instant};
 
 /// Answers to three questions, of two kinds of people.
 fn field() -> Field {
@@ -38,6 +39,7 @@ fn contest(method: Method, cancel: &Cancel) -> Contest {
         seed: Seed(3),
         a: None,
         deadline: None,
+        time_limit: None,
         cancel: cancel.clone(),
         wants_bounds: true,
         most_rounds: 1,
@@ -115,4 +117,31 @@ fn a_logbook_of_something_else_is_refused() {
         *saved.borrow_mut() = Some(good[..cut].to_vec());
         assert!(matches!(open(&first, &saved), Err(Error::Checkpoint(_))), "cut at {cut}");
     }
+}
+
+#[test]
+fn scores_that_a_time_limit_made_small_are_made_anew_when_there_is_more_time() {
+    let field = field();
+    let run = |limit: Option<Duration>, saved: &Saved| {
+        let cancel = Cancel::default();
+        let mut control = Control::new(keeper(&cancel, u32::MAX, saved));
+        // Sizes follow the time, but for those that are exact.
+        let scoring = Scoring { patience: 0.0, ..Default::default() };
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        let contest = Contest { scoring, deadline, time_limit: limit, ..contest(Method::Auto, &cancel) };
+        let logbook = Logbook::open(&field, &contest, &mut control).unwrap();
+        let n_before = logbook.n_done();
+        let found = contest.run(&field, &logbook, &mut control).unwrap();
+        // What a signal would make it write down.
+        cancel.cancel();
+        assert!(contest.run(&field, &logbook, &mut control).is_err());
+        (found, n_before, logbook.n_done())
+    };
+    let unbroken = timeless(run(None, &Saved::default()).0);
+    let saved = Saved::default();
+    let short = Duration::from_millis(150);
+    let (_, _, n_done) = run(Some(short), &saved);
+    let (_, n_before, _) = run(Some(short), &saved);
+    assert!(n_done > 4 && n_before == n_done, "bounds and scores are there again: {n_done} {n_before}");
+    assert_eq!(timeless(run(None, &saved).0), unbroken);
 }

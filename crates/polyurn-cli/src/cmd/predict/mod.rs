@@ -66,7 +66,11 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     match failure {
         Some(Error::Stopped(_)) => {
             return Err(Failure::Interrupted(match &args.output.output {
-                Some(path) => format!("stopped on request; {} was not written", path.display()),
+                Some(path) => format!(
+                    "stopped on request; {} was not written, since a file is written whole or not at all: repeat the command, \
+                     or leave -o out and keep the rows that are printed",
+                    path.display()
+                ),
                 None => "stopped on request; rows that were printed are complete".into(),
             }));
         }
@@ -137,6 +141,7 @@ impl Run<'_> {
             keep: &self.args.keep,
             drops: self.args.unseen == UnseenArg::Drop,
             together,
+            needs_counts: false,
         };
         let mut reader =
             RowReader::new(reading, new_values, |binding: &Binding, block: &Block, new_values: &mut NewValues| {
@@ -223,16 +228,17 @@ impl Run<'_> {
         })?;
         (self.n_rows, self.n_dropped) = (n_rows, n_dropped);
         self.warnings = warnings;
+        self.warnings.extend(new_values.warnings(self.predictor.fit()));
         self.new_values = new_values;
         Ok(())
     }
 
     fn summary(&self) -> String {
         let mut parts = vec![plural(self.n_rows, "row")];
-        for (node, n) in self.new_values.n_labels() {
-            if n > 0 {
-                let name = &self.predictor.fit().model.node(node).name;
-                parts.push(format!("{} of {name}", plural(n, "new value")));
+        for (node, known, new) in self.new_values.n_values() {
+            let name = &self.predictor.fit().model.node(node).name;
+            for (n, what) in [(known, "known value"), (new, "new value")].into_iter().filter(|(n, _)| *n > 0) {
+                parts.push(format!("{} of {name}", plural(n, what)));
             }
         }
         if self.n_dropped > 0 {

@@ -3,9 +3,12 @@
 use super::block::{Block, NO_LABEL};
 use super::label_of;
 use super::patterns::Pattern;
+use polyurn::Warning;
+use polyurn::counts::Labels;
+use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
 use polyurn::predict::{NewRows, Predictor, Question};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// New values of all open roots.
@@ -20,6 +23,8 @@ struct Root {
     node: NodeIndex,
     labels: HashMap<String, u32>,
     names: Vec<String>,
+    /// Values that the fit knows, as far as they occurred.
+    known: HashSet<u32>,
     /// The label of the row before, and labels that cannot come again where rows stand together.
     last: u32,
     is_closed: Vec<bool>,
@@ -32,6 +37,7 @@ impl NewValues {
             node,
             labels: HashMap::new(),
             names: Vec::new(),
+            known: HashSet::new(),
             last: NO_LABEL,
             is_closed: Vec::new(),
         };
@@ -51,9 +57,23 @@ impl NewValues {
         label
     }
 
-    /// How many each node has.
-    pub fn n_labels(&self) -> impl Iterator<Item = (NodeIndex, u64)> + '_ {
-        self.roots.iter().map(|root| (root.node, root.names.len() as u64))
+    /// Takes note of a value that the fit knows.
+    pub fn know(&mut self, root: usize, value: u32) {
+        self.roots[root].known.insert(value);
+    }
+
+    /// How many values of each node the fit knows, and how many are new.
+    pub fn n_values(&self) -> impl Iterator<Item = (NodeIndex, u64, u64)> + '_ {
+        self.roots.iter().map(|root| (root.node, root.known.len() as u64, root.names.len() as u64))
+    }
+
+    /// Says where values were taken for those of the fit that have no names, but numbers: a file of its own counts from one
+    /// again.
+    pub fn warnings(&self, fit: &FitFile) -> Vec<Warning> {
+        let has_numbers = |node: NodeIndex| matches!(fit.labels[node.ix()], Labels::Indexed { .. });
+        let taken = self.n_values().filter(|&(node, known, _)| known > 0 && has_numbers(node));
+        let name = |node| fit.model.node(node).name.clone();
+        taken.map(|(node, known, new)| Warning::KnownByNumber { node: name(node), known, new }).collect()
     }
 
     /// Whether a row with these labels belongs with the last row of a block.

@@ -74,6 +74,8 @@ pub struct Reading<'a> {
     pub drops: bool,
     /// Whether rows of a new value must stand together; then no block ends between them.
     pub together: bool,
+    /// Whether a count of `?` is refused.
+    pub needs_counts: bool,
 }
 
 /// Reads rows and delivers blocks.
@@ -227,6 +229,11 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
 
     fn take<'c>(&mut self, line: u64, cells: impl IntoIterator<Item = Cell<'c>>, count: RowCount) -> Result<()> {
         self.bind()?;
+        if self.reading.needs_counts && count == RowCount::Unknown {
+            let message =
+                "the count is `?`, and a row is scored as often as its count says; give a number, or leave the row out";
+            return Err(Error::data_at(&self.source, line, None, message.to_owned()));
+        }
         let mut binding = self.binding.take().expect("just bound");
         let result = self.read_row(&mut binding, line, cells, count);
         self.binding = Some(binding);
@@ -295,10 +302,13 @@ impl<'a, F: FnMut(&Binding, &Block, &mut NewValues) -> Result<()>> RowReader<'a,
 
     /// The code of a value: one that the fit knows, a new one of an open root, or none.
     fn value(&mut self, node: usize, name: &str, column: usize, line: u64) -> Result<u32> {
+        let index = NodeIndex(node as u32);
         if let Some(value) = self.reading.names.find(node, name) {
+            if let Some(root) = self.reading.predictor.open_roots().iter().position(|&root| root == index) {
+                self.new_values.know(root, value);
+            }
             return Ok(value);
         }
-        let index = NodeIndex(node as u32);
         if let Some(new) = self.reading.predictor.new_value(index) {
             let root =
                 self.reading.predictor.open_roots().iter().position(|&root| root == index).expect("an open root");

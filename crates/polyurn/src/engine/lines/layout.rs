@@ -176,7 +176,7 @@ impl Layout {
         if n_placed > u64::from(u32::MAX / 2) {
             return Err(Error::TooCostly(format!(
                 "{n_placed} of {n_tokens} tokens have to be placed one by one, more than particles can hold; scale the \
-                 counts down or use another method"
+                 counts down, or take --method vb, a lower bound"
             )));
         }
         let unknown = kernels.get(problem.counts.blocks.len()).map(|kernel| {
