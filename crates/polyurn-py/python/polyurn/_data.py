@@ -256,6 +256,9 @@ def _is_polars(X: Any) -> bool:
 
 
 def _is_table(X: Any) -> bool:
+    # Some sparse matrices of SciPy are dictionaries, too.
+    if _is_scipy_sparse(X):
+        return False
     return isinstance(X, Mapping) or _is_pandas(X) or _is_polars(X) or hasattr(X, "__arrow_c_stream__")
 
 

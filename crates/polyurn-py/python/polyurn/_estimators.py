@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
 from . import _core
@@ -18,6 +19,11 @@ from ._results import Fit, Score
 from ._samples import Groups, Rows, Samples, axis_nodes, rows_of
 from ._settings import request, seed_of, threads_of
 from ._warnings import warn_all
+
+
+def _takes_samples(estimator: Any) -> bool:
+    """Whether it can be asked about samples that it was not fitted to."""
+    return estimator._takes_new_samples
 
 
 class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -92,6 +98,7 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     #: What plain arrays, and frames of nothing but numbers, are where ``kind`` does not say.
     _kind_of_arrays = "tensor"
     _kind_of_frames = "records"
+    _takes_new_samples = True
 
     def __init__(
         self,
@@ -330,23 +337,38 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise ValueError("this model has no hidden node whose values samples could have")
         return np.hstack(posteriors)
 
-    def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Probabilities of hidden values; a list where several nodes are hidden."""
-        posteriors = self._answer(self._new(X)).posteriors
-        return posteriors[0] if len(posteriors) == 1 else posteriors
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fits, and transforms the same samples."""
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
 
+    @available_if(_takes_samples)
+    def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
+        """Probabilities of hidden values.
+
+        With several hidden nodes of one size their number is the second axis; with different sizes there is a list.
+        """
+        posteriors = self._answer(self._new(X)).posteriors
+        if len(posteriors) == 1:
+            return posteriors[0]
+        is_even = len({posterior.shape for posterior in posteriors}) == 1
+        return np.stack(posteriors, axis=1) if is_even else posteriors
+
+    @available_if(_takes_samples)
     def predict(self, X: Any) -> np.ndarray:
         """The most probable hidden value of each sample; a column for each node where several are hidden."""
         return _most_likely(self._answer(self._new(X)).posteriors)
 
+    @available_if(_takes_samples)
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fits, and predicts the same samples."""
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
 
+    @available_if(_takes_samples)
     def score_samples(self, X: Any) -> np.ndarray:
         """ln probability of each sample: of a record, or of all tokens of a document given its own inferred row."""
         return self._new(X).ln_probabilities()
 
+    @available_if(_takes_samples)
     def score(self, X: Any, y: Any = None) -> float:
         """Mean ln probability of a token; larger is better.
 
@@ -404,11 +426,13 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             total += 0 if group[0] == self._root else rows * (sizes[group[0]] - 1)
         return total
 
+    @available_if(_takes_samples)
     def aic(self, X: Any) -> float:
         """Akaike's criterion of the fitted tables on ``X``; the lower the better."""
         samples = self._new(X)
         return float(-2.0 * samples.ln_total() + 2.0 * self._n_parameters(samples.n_samples))
 
+    @available_if(_takes_samples)
     def bic(self, X: Any) -> float:
         """The Bayesian criterion; the lower the better. ``log_evidence_`` is what it stands in for."""
         samples = self._new(X)

@@ -172,12 +172,25 @@ class Pachinko(_Preset):
         return f"pachinko({','.join(map(str, levels))})"
 
 
-class SymmetricNMF(_Preset):
+class SymmetricNMF(_Preset, auto_wrap_output_keys=None):
     """Symmetric factorisation: all axes share one table, ``symmetric(R)``.
 
     There are no rows for nodes that the fit does not know, so it has neither ``transform`` nor ``predict``; memberships of the
     fitted nodes are in ``memberships_``.
     """
+
+    _takes_new_samples = False
+
+    @property
+    def transform(self) -> Any:
+        raise AttributeError("SymmetricNMF has no rows for nodes that it was not fitted to; see memberships_")
+
+    fit_transform = transform
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = None
+        return tags
 
     def _text(self, sizes: Sequence[int]) -> str:
         return f"symmetric({self._one_size()})"
