@@ -113,6 +113,7 @@ fn select() -> Result<()> {
         seed: Seed(1),
         a: None,
         deadline: Some(start + Duration::from_secs(300)),
+        time_limit: Some(Duration::from_secs(300)),
         cancel: Cancel::default(),
         wants_bounds: false,
         most_rounds: 1,

@@ -1,29 +1,12 @@
-//! From the flags of Gibbs chains to their settings, and from the chains to what is reported.
+//! From the flags of Gibbs chains to their settings.
 
 use crate::args::{ChainArgs, MovesArg};
-use crate::output::{Failure, Output, number};
-use crate::text::{plural, show_count, show_short, wrap};
-use polyurn::control::Control;
-use polyurn::engine::Problem;
-use polyurn::engine::gibbs::{Gibbs, GibbsPosterior, Moves, Statistic, StatisticKind};
-use polyurn::graph::Model;
-use polyurn::simd::Isa;
+use polyurn::engine::gibbs::Moves;
+use polyurn::fit::ChainWish;
 use polyurn::{Error, Result};
-use serde_json::{Map, Value, json};
-use std::time::{Duration, Instant};
-
-/// Chains when none are asked for: fewer could agree by chance.
-const CHAINS: u64 = 4;
 
 /// Particles of a move of all tokens, unless asked otherwise.
 const PARTICLES: usize = 64;
-
-/// Sweeps of the trial from which a time limit is shared out, the share of the time that is given away, and the ends of
-/// what may be chosen.
-const TRIAL_SWEEPS: u64 = 4;
-const SHARE: f64 = 0.8;
-const FEWEST_SWEEPS: f64 = 20.0;
-const MOST_SWEEPS: f64 = 100_000.0;
 
 impl ChainArgs {
     /// Refuses flags for an engine that has no chains.
@@ -43,199 +26,23 @@ impl ChainArgs {
         }
     }
 
-    /// What was asked for; sweeps that were not are chosen for the time limit, after a short trial.
-    pub fn settle(
-        &self,
-        problem: &Problem<'_>,
-        n_particles: Option<usize>,
-        isa: Isa,
-        time_limit: Option<Duration>,
-        output: &Output,
-    ) -> std::result::Result<Gibbs, Failure> {
-        let default = Gibbs::default();
+    /// What was asked for, with this many particles for moves of all tokens.
+    pub fn wish(&self, n_particles: Option<usize>) -> Result<ChainWish> {
         let moves = match (self.moves.unwrap_or(MovesArg::Tokens), n_particles) {
             (MovesArg::Tokens, Some(_)) => {
                 let message = "--particles: a chain of single tokens has none; give --moves conditional or independent, or leave it out";
-                return Err(Failure::Usage(message.into()));
+                return Err(Error::Setting(message.into()));
             }
             (MovesArg::Tokens, None) => Moves::Tokens,
             (MovesArg::Conditional, n) => Moves::Conditional(n.unwrap_or(PARTICLES)),
             (MovesArg::Independent, n) => Moves::Independent(n.unwrap_or(PARTICLES)),
         };
-        let mut gibbs = Gibbs {
-            moves,
-            chains: self.chains.unwrap_or(CHAINS),
-            sweeps: self.sweeps.unwrap_or(default.sweeps),
+        Ok(ChainWish {
+            chains: self.chains,
+            sweeps: self.sweeps,
             warm_up: self.warm_up,
             thin: self.thin,
-            isa,
-            threads: output.n_threads,
-            ..default
-        };
-        if let Some(warm_up) = self.warm_up
-            && self.sweeps.is_some_and(|sweeps| warm_up >= sweeps)
-        {
-            return Err(Failure::Usage(format!(
-                "--warm-up {warm_up}: {} leave nothing to answer with; give more --sweeps",
-                plural(gibbs.sweeps, "sweep")
-            )));
-        }
-        if let (Some(limit), None) = (time_limit, self.sweeps) {
-            gibbs.sweeps = self.sweeps_for(limit, &gibbs, problem, output)?;
-        }
-        Ok(gibbs)
-    }
-
-    fn sweeps_for(
-        &self,
-        limit: Duration,
-        gibbs: &Gibbs,
-        problem: &Problem<'_>,
-        output: &Output,
-    ) -> std::result::Result<u64, Failure> {
-        let begun = Instant::now();
-        let at_once = gibbs.chains.min(gibbs.threads as u64).max(1);
-        let trial = Gibbs { chains: at_once, sweeps: TRIAL_SWEEPS, ..gibbs.clone() };
-        let deadline = Some(begun + limit / 4);
-        let mut control = Control::default().with_cancel(crate::signals::cancel()).with_deadline(deadline);
-        let found = trial.run(problem, output.seed(), &mut control);
-        match found {
-            // Too slow for a trial: the few sweeps that a chain needs are tried all the same, and cut short.
-            Err(Error::Stopped(_)) if !crate::signals::cancel().is_over() => return Ok(FEWEST_SWEEPS as u64),
-            found => drop(found?),
-        }
-        let a_sweep = begun.elapsed().as_secs_f64() / TRIAL_SWEEPS as f64;
-        let left = (limit.saturating_sub(begun.elapsed())).as_secs_f64() * SHARE;
-        let n_rounds = gibbs.chains.div_ceil(at_once) as f64;
-        let warm_up = self.warm_up.unwrap_or(0) as f64;
-        let sweeps =
-            (left / (a_sweep.max(1e-9) * n_rounds)).clamp(FEWEST_SWEEPS, MOST_SWEEPS).max(warm_up + FEWEST_SWEEPS);
-        Ok(sweeps as u64)
-    }
-}
-
-/// What is reported of chains beside their tables.
-pub struct Report {
-    gibbs: Gibbs,
-    pub posterior: GibbsPosterior,
-    tokens_per_second: f64,
-}
-
-impl Report {
-    /// Of chains that took so long.
-    pub fn new(gibbs: Gibbs, posterior: GibbsPosterior, seconds: f64) -> Self {
-        let n_sweeps: usize = posterior.result.chains.iter().map(|chain| chain.ln_joint.len()).sum();
-        let n_drawn = posterior.result.n_tokens as f64 * n_sweeps as f64;
-        Report { gibbs, tokens_per_second: n_drawn / seconds.max(1e-9), posterior }
-    }
-
-    /// The chain whose states are shown: that of the tables, or the first.
-    fn chain(&self) -> usize {
-        self.posterior.from_chain.unwrap_or(0)
-    }
-
-    /// ln p(sequence, hidden values) of its last state.
-    pub fn log_joint(&self) -> f64 {
-        self.posterior.result.chains[self.chain()].ln_joint_by_table.iter().sum()
-    }
-
-    /// Adds the fields of chains to a result.
-    pub fn add_to(&self, model: &Model, object: &mut Value) {
-        let posterior = &self.posterior;
-        let chain = &posterior.result.chains[self.chain()];
-        let by_table: Map<String, Value> = (model.tables().iter().zip(&chain.ln_joint_by_table))
-            .map(|(table, &ln)| (model.node(table.members[0]).name.clone(), number(ln)))
-            .collect();
-        let sweeps = posterior.result.chains.iter().map(|chain| chain.ln_joint.len()).min().unwrap_or(0);
-        object["objective_trace"] = chain.ln_joint.iter().map(|&ln| number(ln)).collect();
-        object["iterations"] = json!(sweeps);
-        object["converged"] = json!(posterior.is_mixed());
-        object["log_joint"] = number(self.log_joint());
-        object["log_joint_by_table"] = by_table.into();
-        object["tokens_per_second"] = json!(self.tokens_per_second);
-        object["chains"] = json!(posterior.result.chains.len());
-        object["sweeps"] = json!(sweeps);
-        let (moves, particles) = match self.gibbs.moves {
-            Moves::Tokens => ("tokens", None),
-            Moves::Conditional(n) => ("conditional", Some(n)),
-            Moves::Independent(n) => ("independent", Some(n)),
-        };
-        object["moves"] = json!(moves);
-        if let Some(particles) = particles {
-            object["particles"] = json!(particles);
-        }
-        if let Some(share) = self.share_taken() {
-            object["share_taken"] = json!(share);
-        }
-        object["warm_up"] = json!(self.gibbs.warm_up());
-        object["thin"] = json!(self.gibbs.thin());
-        object["kept"] = json!(posterior.n_kept);
-        object["kernel"] = json!(self.gibbs.isa.name());
-        object["from_chain"] = json!(posterior.from_chain);
-        object["r_hat"] = self.of_statistics(model, |of| of.r_hat);
-        object["effective_size"] = self.of_statistics(model, |of| of.effective_size);
-        let best = &posterior.best;
-        object["best"] = json!({ "chain": best.run, "log_joint": number(best.log_joint), "ln_pi": number(best.ln_pi) });
-    }
-
-    /// Share of the independent moves that were taken.
-    fn share_taken(&self) -> Option<f64> {
-        let chains = &self.posterior.result.chains;
-        let n_sweeps: usize = chains.iter().map(|chain| chain.ln_joint.len()).sum();
-        let n_taken: u64 = chains.iter().map(|chain| chain.n_taken).sum();
-        let is_independent = matches!(self.gibbs.moves, Moves::Independent(_)) && n_sweeps > 0;
-        is_independent.then(|| n_taken as f64 / n_sweeps as f64)
-    }
-
-    /// A number of each statistic, by name; null where it is not known.
-    fn of_statistics(&self, model: &Model, value: impl Fn(&Statistic) -> Option<f64>) -> Value {
-        let (mut all, mut squares) = (Map::new(), Map::new());
-        for statistic in &self.posterior.statistics {
-            let value = json!(value(statistic));
-            match statistic.kind {
-                StatisticKind::LogJoint => drop(all.insert("log_joint".into(), value)),
-                StatisticKind::EffectiveParameters => drop(all.insert("d_ep".into(), value)),
-                StatisticKind::SumOfSquares(table) => {
-                    let name = &model.node(model.tables()[table.ix()].members[0]).name;
-                    squares.insert(name.clone(), value);
-                }
-            }
-        }
-        all.insert("table_sum_of_squares".into(), squares.into());
-        all.into()
-    }
-
-    /// What was run, for people, in lines behind `indent` blanks.
-    pub fn text(&self, indent: usize) -> String {
-        let posterior = &self.posterior;
-        if posterior.result.n_tokens == 0 {
-            return wrap(&["no chains were needed: nothing is hidden".to_owned()], 100 - indent, indent);
-        }
-        let n_chains = posterior.result.chains.len() as u64;
-        let sweeps = posterior.result.chains.iter().map(|chain| chain.ln_joint.len()).min().unwrap_or(0);
-        let mut parts = vec![
-            format!("{} of {} sweeps", plural(n_chains, "chain"), show_count(sweeps as u64)),
-            format!("{} states kept", show_count(posterior.n_kept.iter().sum())),
-            format!("{} tokens a second ({})", show_short(self.tokens_per_second), self.gibbs.isa.name()),
-        ];
-        match (self.gibbs.moves, self.share_taken()) {
-            (Moves::Conditional(n), _) => parts.insert(1, format!("each by {n} particles, one in the present state")),
-            (Moves::Independent(n), Some(share)) => {
-                parts.insert(1, format!("each by {n} particles, {:.0} % taken", 100.0 * share));
-            }
-            _ => {}
-        }
-        wrap(&parts, 100 - indent, indent)
-    }
-
-    /// Whether chains agree, for people.
-    pub fn mixing_text(&self) -> String {
-        let known = || self.posterior.statistics.iter().filter_map(|of| of.r_hat.zip(of.effective_size));
-        if known().next().is_none() {
-            return "not known: too few states were kept, or nothing changes".into();
-        }
-        let worst = known().map(|(r_hat, _)| r_hat).fold(f64::NEG_INFINITY, f64::max);
-        let fewest = known().map(|(_, size)| size).fold(f64::INFINITY, f64::min);
-        format!("R-hat {worst:.3} at worst; {fewest:.0} effective draws at least")
+            moves: Some(moves),
+        })
     }
 }

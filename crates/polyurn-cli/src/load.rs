@@ -6,7 +6,7 @@ use crate::output::{Failure, Output};
 use crate::progress::watched;
 use polyurn::counts::Dataset;
 use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind_owned};
-use polyurn::io::{Format, ModelFormat, Origin, ReadOptions, read_model_file, read_prior_file, read_watched};
+use polyurn::io::{Format, Origin, ReadOptions, read_model, read_prior_file, read_watched};
 use polyurn::prior::{PriorSettings, TiedPrior};
 use std::path::Path;
 
@@ -25,14 +25,7 @@ pub struct GivenModel {
 
 /// Reads the model and puts the flags over its prior.
 pub fn load_model(model: &str, prior: &PriorArgs) -> Result<GivenModel, Failure> {
-    let (source, mut settings) = if ModelFormat::of(Path::new(model)).is_some() {
-        let file = read_model_file(Path::new(model))?;
-        let settings =
-            PriorSettings { spec: file.prior.unwrap_or_default(), a: file.a, rate: file.b, ..Default::default() };
-        (file.source, settings)
-    } else {
-        (ModelSource::parse(model)?, PriorSettings::default())
-    };
+    let (source, mut settings) = read_model(model)?;
     let has_prior = prior.prior.as_deref() != Some("none");
     if !has_prior {
         check_no_prior(prior)?;

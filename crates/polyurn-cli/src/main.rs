@@ -5,8 +5,6 @@ mod args;
 mod chains;
 mod checkpoint;
 mod cmd;
-mod decomposition;
-mod described;
 mod grid;
 mod load;
 mod lock;

@@ -1,12 +1,9 @@
-//! `--maximise`: what may not vary beside it, and how what was found is reported.
+//! `--maximise`: what may not vary beside it.
 
 use crate::grid::Point;
-use crate::text::show_short;
 use polyurn::engine::sweeps::Free;
 use polyurn::graph::Model;
-use polyurn::score::Maximised;
 use polyurn::{Error, Result};
-use serde_json::{Value, json};
 
 /// Refuses sizes that vary along a curve as well: they are either given, point by point, or set where the bound is largest.
 ///
@@ -21,19 +18,4 @@ pub fn refuse_varied(free: &Free, point: &Point, model: &Model) -> Result<()> {
         ))),
         None => Ok(()),
     }
-}
-
-/// What was maximised, for programs.
-pub fn maximised_json(all: &[Maximised]) -> Value {
-    all.iter().map(|own| json!({ "name": own.name, "value": own.value, "factor": own.factor })).collect()
-}
-
-/// The same for people.
-pub fn maximised_text(all: &[Maximised]) -> String {
-    let one = |own: &Maximised| match own.value {
-        Some(value) if own.is_sample_size() => format!("a = {}", show_short(value)),
-        Some(value) => format!("pseudo-count of {} = {}", own.name, show_short(value)),
-        None => format!("pseudo-counts of {} times {}", own.name, show_short(own.factor)),
-    };
-    all.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,7 @@
 //! Results to standard output or a file, notes to standard error, failures to exit codes.
 
 use crate::args::OutputArgs;
+pub use polyurn::shown::number;
 use polyurn::{Error, Seed, Stop, Warning};
 use serde_json::Value;
 use std::io::Write;
@@ -284,15 +285,16 @@ pub fn check_writable(path: &Path, inputs: &[&Path]) -> Result<(), Failure> {
     })
 }
 
+/// The command and its arguments as they were given, the program by its name.
+pub fn command_line() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("polyurn".to_owned()).chain(words).collect()
+}
+
 /// A seed for a run that was given none: the random key that the standard library keeps for its hash maps.
 fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new().build_hasher().finish() >> 11
-}
-
-/// A number for JSON; minus infinity is a string.
-pub fn number(value: f64) -> Value {
-    if value == f64::NEG_INFINITY { Value::from("-inf") } else { Value::from(value) }
 }
 
 #[cfg(all(test, unix))]

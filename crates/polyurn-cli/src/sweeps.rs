@@ -1,11 +1,10 @@
-//! From the flags of the engines that sweep to their settings, and from their climbs to what is reported.
+//! From the flags of the engines that sweep to their settings.
 
 use crate::args::{FitSweepArgs, KernelArg, ModeArg, ParticleArgs, StreamArgs, SweepArgs, UpdateArg};
 use crate::output::Failure;
-use polyurn::engine::sweeps::{Climb, Climbs, Mode, StartTables, Turns};
+use polyurn::engine::sweeps::{Climb, Mode, StartTables, Turns};
 use polyurn::simd::Isa;
 use polyurn::{Error, Result};
-use serde_json::{Value, json};
 
 impl SweepArgs {
     fn given(&self) -> impl Iterator<Item = &'static str> + use<> {
@@ -115,23 +114,4 @@ impl FitSweepArgs {
             Some(UpdateArg::Cycle) | None => Turns::Cycle,
         }
     }
-}
-
-/// Adds what a climb reports; objectives are moved by `constant`.
-pub fn add_climbs(climbs: &Climbs, constant: f64, object: &mut Value) {
-    let moved = |list: &[f64]| list.iter().map(|value| crate::output::number(value + constant)).collect::<Vec<_>>();
-    object["iterations"] = json!(climbs.trace.len());
-    object["converged"] = json!(climbs.converged);
-    object["restarts"] = json!(climbs.objectives.len());
-    object["restart_objectives"] = json!(moved(&climbs.objectives));
-    object["best_restart"] = json!(climbs.best);
-}
-
-/// The same for people.
-pub fn climbs_text(climbs: &Climbs) -> String {
-    let stop = if climbs.converged { "converged" } else { "stopped" };
-    let n_starts = climbs.objectives.len();
-    let starts = if n_starts == 1 { "one start".to_owned() } else { format!("best of {n_starts} starts") };
-    let n_sweeps = climbs.trace.len();
-    format!("{starts}, {stop} after {n_sweeps} {}", if n_sweeps == 1 { "sweep" } else { "sweeps" })
 }

@@ -161,6 +161,17 @@ impl<'a> Control<'a> {
         result
     }
 
+    /// A control for a trial ahead of a run: the same switch, an earlier deadline, and neither progress nor checkpoints.
+    pub fn for_trial(&self, deadline: Instant) -> Control<'static> {
+        let deadline = self.deadline.map_or(deadline, |own| own.min(deadline));
+        Control::default().with_cancel(self.cancel.clone()).with_deadline(Some(deadline))
+    }
+
+    /// Whether somebody asked the run to stop or to answer with what it has.
+    pub fn is_asked_to_stop(&self) -> bool {
+        self.cancel.is_over()
+    }
+
     /// Time to the deadline, if there is one.
     pub fn time_left(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))

@@ -38,6 +38,7 @@
 //!   [`engine::enumerate`] lists all allocations;
 //! - [`evidence`] adds the total and the arrangements; [`score`] chooses the engine and does all of this, [`select`]
 //!   does it for many models and ranks them; [`score::Running`] does it for a stream while it comes in; [`decomposition`] turns fitted tables into factors and marginals;
+//! - [`fit`] chooses among the engines that fit tables; [`shown`] gives results as JSON and as text;
 //! - [`fit_file`] keeps a fit in a file, [`predict`] applies it to new records, and [`export`] gives it to other tools;
 //! - [`report`] shows results as a page with plots.
 //!
@@ -55,6 +56,7 @@ pub mod engine;
 mod error;
 pub mod evidence;
 pub mod export;
+pub mod fit;
 pub mod fit_file;
 pub mod graph;
 pub mod io;
@@ -67,6 +69,7 @@ pub mod report;
 pub mod score;
 mod seed;
 pub mod select;
+pub mod shown;
 pub mod simd;
 pub mod simulate;
 pub mod urn;

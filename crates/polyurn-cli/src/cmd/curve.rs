@@ -1,13 +1,12 @@
 //! The evidence at several values of `a`, or of pseudo-counts: those that were finished, their mean and the largest.
 
-use super::score_shown::{Shown, warnings_json};
 use crate::grid::Point;
-use crate::maximise::maximised_text;
 use crate::output::{Output, number};
 use crate::text::{columns, show_error, show_estimate};
 use polyurn::graph::Model;
 use polyurn::math::log_sum_exp;
 use polyurn::score::Score;
+use polyurn::shown::{ShownScore, maximised_text, warnings_json};
 use polyurn::{Error, Result, Stop, Warning};
 use serde_json::{Value, json};
 use std::mem::discriminant;
@@ -115,7 +114,7 @@ impl<'a> Curve<'a> {
             json!({ "a": best.a, "log_marginal": number(best.log_marginal), "std_error": best.std_error });
         self.points[self.best].add_to(&mut best_json);
         let of_point = |(point, score): (&Point, &Score)| {
-            let mut object = Shown { score, model: self.model }.json(output);
+            let mut object = ShownScore { score, model: self.model }.json(output.seed());
             point.add_to(&mut object);
             object
         };

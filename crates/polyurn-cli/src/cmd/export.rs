@@ -3,9 +3,9 @@
 use crate::args::{ExportArgs, ExportFormat};
 use crate::output::{Failure, Output};
 use polyurn::Warning;
-use polyurn::engine::TableMeans;
 use polyurn::export::Export;
 use polyurn::fit_file::FitFile;
+use polyurn::shown::fit_file_json;
 use serde_json::{Value, json};
 
 /// Exports a fit.
@@ -25,7 +25,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
         ExportFormat::Npz => export.npz()?,
         ExportFormat::Bif => export.bif()?.into_bytes(),
         ExportFormat::Pyldavis => json_text(&json!(export.topics()?)),
-        ExportFormat::Json => json_text(&all(&fit, export.tables())),
+        ExportFormat::Json => json_text(&fit_file_json(&fit, export.tables())),
     };
     if args.to == ExportFormat::Npz && args.output.output.is_none() {
         use std::io::IsTerminal;
@@ -41,36 +41,4 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
 
 fn json_text(value: &Value) -> Vec<u8> {
     format!("{value:#}\n").into_bytes()
-}
-
-/// What `fit --json` printed when the file was written, as far as it is kept.
-pub fn result_of(fit: &FitFile) -> Value {
-    let description = all(fit, &fit.tables);
-    let mut object = fit.result.clone();
-    object["command"] = json!("fit");
-    for field in ["model", "nodes", "command_line", "tables"] {
-        object[field] = description[field].clone();
-    }
-    object["model"] = json!(super::info_fit::given_model(fit));
-    let columns = fit.model.nodes().iter().zip(&fit.is_seen).filter(|(_, seen)| **seen).map(|(node, _)| &node.name);
-    object["data"] = json!({
-        "file": description["data"]["source"],
-        "tokens": object["tokens"],
-        "records": object["records"],
-        "columns": columns.collect::<Vec<_>>(),
-    });
-    if fit.prior.is_given {
-        object["a"] = json!(fit.prior.a);
-        object["shape"] = json!(fit.prior.shape);
-        object["b"] = json!(fit.prior.rate);
-    }
-    object
-}
-
-/// What the file says, with tables of it.
-fn all(fit: &FitFile, tables: &[TableMeans]) -> Value {
-    let mut object = fit.description();
-    let tables = tables.iter().map(|table| super::table_shown::json(&fit.model, &fit.labels, table));
-    object["tables"] = tables.collect();
-    object
 }

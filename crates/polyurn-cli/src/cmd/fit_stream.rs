@@ -1,27 +1,25 @@
 //! `polyurn fit --method svb`: tables from a stream, which is read in batches and never held.
 
 use super::fit::refuse_hidden;
-use super::fit_found::{Found, Intensity};
-use super::fit_shown::Fit;
-use super::fit_written::Source;
+use super::fit_written::{digest_of, settings as given_settings, write};
 use crate::args::{FitArgs, KernelArg, StreamArgs};
-use crate::described::Question;
 use crate::load::{load_model, parse_seen};
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, command_line};
 use crate::progress::{check_checkpoint, control};
 use crate::stream::{Event, POLL, Reading};
-use crate::text::{plural, show_count};
 use polyurn::control::Control;
 use polyurn::counts::{Counts, Labels, Unit};
 use polyurn::engine::Problem;
 use polyurn::engine::sweeps::{Learner, StochasticVb, nodes_with_uneven_prior};
+use polyurn::fit::{Fit, FitSource, Found, StreamReport};
+use polyurn::fit_file::Intensity;
 use polyurn::graph::{BatchOptions, Model, NodeIndex, RowBatch, StreamLabels, bind_without_data};
 use polyurn::io::ReadOptions;
 use polyurn::plan::check_reachable_rows;
 use polyurn::prior::Prior;
+use polyurn::shown::Question;
 use polyurn::simd::Isa;
 use polyurn::{Error, Stop, Warning};
-use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
@@ -42,7 +40,8 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     })?;
     let seen = args.stream.seen.as_deref().map(parse_seen).transpose()?;
     let (model, is_seen, mut warnings) = bind_without_data(&source, seen.as_deref())?;
-    args.decomposition.check(&model)?;
+    let wish = args.decomposition.wish();
+    wish.check(&model)?;
     let prior = Prior::build(&model, &prior_settings)?;
     check_reachable_rows(&model, &prior)?;
     let total = prior.total(Some(n_tokens))?;
@@ -103,29 +102,40 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let intensity = Intensity::Gamma { shape: total.shape + n_tokens as f64, rate: total.rate + 1.0 };
     let mut found = Found::plain("svb", tables, intensity);
     (found.objective, found.stream) = (bound, Some(report));
-    let decomposition = if args.decomposition.is_wanted() {
+    let decomposition = if wish.is_wanted() {
         let intensity = found.intensity.mean();
-        Some(args.decomposition.report(&problem, &is_seen, &found.tables, intensity, "means after the last batch")?)
+        Some(wish.report(&problem, &is_seen, &found.tables, intensity, "means after the last batch")?)
     } else {
         None
     };
     let seconds = start.elapsed().as_secs_f64();
     let fit = Fit { problem: &problem, found, decomposition, shows_hidden: false, seconds, warnings };
+    let data = args.data.data.display().to_string();
     if let Some(path) = fit_path {
-        Source { args, is_seen: stream_seen, has_prior: true }.write(&path, &fit, &output)?;
+        let source = FitSource {
+            data: data.clone(),
+            sha256: digest_of(&args.data.data)?,
+            is_seen: stream_seen,
+            has_prior: true,
+            settings: given_settings(args),
+            seed: output.seed(),
+            command_line: command_line(),
+        };
+        write(&path, &source.file(&fit))?;
     }
     // Without --seen, what was seen is known from the labels that came.
     let came: Vec<bool> = ordered.iter().map(|(_, places)| places.is_some()).collect();
     let question = Question {
         command: "fit",
         model: &args.model.model,
-        data: &args.data.data,
+        data: &data,
         problem: &problem,
         is_seen: if args.stream.seen.is_some() { &is_seen } else { &came },
         has_prior: true,
         n_tokens: Some(n_tokens as f64),
+        command_line: &command_line(),
     };
-    output.result(|| question.add_to(fit.json(&output)), || fit.text())
+    output.result(|| question.add_to(fit.json(output.seed())), || fit.text())
 }
 
 fn check_flags(args: &FitArgs) -> Result<(), Failure> {
@@ -301,53 +311,5 @@ impl Learned<'_> {
         }
         self.last = batch.counts;
         Ok(())
-    }
-}
-
-/// How the stream went.
-#[derive(Debug)]
-pub struct StreamReport {
-    n_batches: u64,
-    n_rows: u64,
-    n_tokens: u64,
-    n_declared: u64,
-    n_passes: u32,
-    n_last: u64,
-    batch: usize,
-    settings: StochasticVb,
-}
-
-impl StreamReport {
-    /// Adds it to the result.
-    pub fn add_to(&self, object: &mut Value) {
-        object["objective_note"] = json!(self.caution());
-        object["iterations"] = json!(self.n_batches);
-        object["converged"] = Value::Null;
-        object["batches"] = json!(self.n_batches);
-        object["batch"] = json!(self.batch);
-        object["passes"] = json!(self.n_passes);
-        object["records"] = json!(self.n_rows);
-        object["tokens"] = json!(self.n_tokens);
-        object["declared_tokens"] = json!(self.n_declared);
-        object["last_batch_tokens"] = json!(self.n_last);
-        object["kappa"] = json!(self.settings.decay);
-        object["tau"] = json!(self.settings.delay);
-    }
-
-    /// What the number above is not.
-    pub fn caution(&self) -> String {
-        format!(
-            "a noisy estimate of the bound on ln p(sequence), scaled up from {} of {}; not evidence",
-            show_count(self.n_last),
-            plural(self.n_declared, "token")
-        )
-    }
-
-    /// The same for people.
-    pub fn text(&self) -> String {
-        let several =
-            |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{} {one}es", show_count(n)) };
-        let (batches, passes) = (several(self.n_batches, "batch"), several(u64::from(self.n_passes), "pass"));
-        format!("{batches}, {}, {} in {passes}", plural(self.n_rows, "record"), plural(self.n_tokens, "token"))
     }
 }

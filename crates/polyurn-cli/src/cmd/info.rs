@@ -1,6 +1,5 @@
 //! `polyurn info`: what a model is made of, and what it will cost.
 
-use super::score_shown::warnings_json;
 use crate::args::InfoArgs;
 use crate::load::{load_bound, load_model, parse_seen};
 use crate::output::{Failure, Output};
@@ -13,6 +12,7 @@ use polyurn::engine::exact::{Cost, Exact};
 use polyurn::graph::{JunctionTree, Model, NodeIndex, Undirected, bind_without_data, dot};
 use polyurn::plan::{Pattern, Plan};
 use polyurn::prior::{GammaTotal, Prior, PseudoCounts};
+use polyurn::shown::warnings_json;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -1,10 +1,11 @@
 //! `polyurn info FIT`: what a fit file holds.
 
-use super::fit_found::objective_name;
 use crate::args::InfoArgs;
 use crate::output::{Failure, Output};
 use crate::text::{plural, show_error, show_estimate, show_ln, show_short};
+use polyurn::fit::objective_name;
 use polyurn::fit_file::{FORMAT_VERSION, FitFile, Intensity};
+use polyurn::shown::given_model;
 use serde_json::Value;
 use std::path::Path;
 
@@ -21,11 +22,6 @@ pub fn run(args: &InfoArgs, path: &Path) -> Result<(), Failure> {
         },
         || text(&fit, path),
     )
-}
-
-/// The model as it was given, where the file knows.
-pub fn given_model(fit: &FitFile) -> String {
-    fit.settings["model"].as_str().map_or_else(|| fit.model.to_text(), str::to_owned)
 }
 
 fn text(fit: &FitFile, path: &Path) -> String {
@@ -124,7 +120,7 @@ fn text(fit: &FitFile, path: &Path) -> String {
     let all = "polyurn export --to csv";
     fit.tables
         .iter()
-        .for_each(|table| text += &super::table_shown::text(&fit.model, &fit.labels, table, is_point, all));
+        .for_each(|table| text += &polyurn::shown::table_text(&fit.model, &fit.labels, table, is_point, all));
     text
 }
 

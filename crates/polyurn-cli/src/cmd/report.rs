@@ -45,7 +45,7 @@ fn read(path: &Path) -> Result<Report, Failure> {
     found.map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
     if bytes.starts_with(FIT_FILE) {
         let fit = FitFile::from_bytes(&bytes, &shown)?;
-        return Ok(Report::from_json(&super::export::result_of(&fit))?);
+        return Ok(Report::from_json(&polyurn::shown::fit_file_result(&fit))?);
     }
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
         Failure::Usage(format!("{shown}: not JSON: {error}; give what select, compare or fit printed with --json"))

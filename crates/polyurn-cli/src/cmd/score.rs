@@ -1,7 +1,6 @@
 //! `polyurn score`: the evidence of one model, or of one model at several values of `a`.
 
 use super::curve::Curve;
-use super::score_shown::Shown;
 use crate::args::{AnnealArgs, LimitArgs, ParticleArgs, ScoreArgs, ScoreMethod, SweepArgs};
 use crate::grid::Point;
 use crate::load::{load_bound, load_model};
@@ -13,6 +12,7 @@ use polyurn::graph::Binding;
 use polyurn::parallel;
 use polyurn::prior::PriorSettings;
 use polyurn::score::{Means, Method, Score, Scoring, free_sizes};
+use polyurn::shown::ShownScore;
 use polyurn::{Result, Seed, Warning};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,8 +54,11 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
             if !score.is_exact() {
                 output.note_drawn_seed(args.limits.time_limit.is_some());
             }
-            let shown = Shown { score: &score, model: &binding.model };
-            output.result(|| shown.json(&output), || shown.text(&args.model.model, &args.data.data))
+            let shown = ShownScore { score: &score, model: &binding.model };
+            output.result(
+                || shown.json(output.seed()),
+                || shown.text(&args.model.model, &args.data.data.display().to_string()),
+            )
         }
         Some(curve) => job.curve(&given.settings, &curve, &output),
     }

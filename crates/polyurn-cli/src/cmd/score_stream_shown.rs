@@ -1,10 +1,10 @@
 //! Shows the running evidence of a stream: a line for every batch, then the score.
 
-use super::score_shown::Shown;
 use crate::output::{Output, number};
 use crate::text::{show_count, show_estimate, show_short};
 use polyurn::graph::Model;
 use polyurn::score::{Score, Standing};
+use polyurn::shown::ShownScore;
 use serde_json::json;
 use std::cell::Cell;
 use std::io::{Result, Write};
@@ -72,16 +72,16 @@ impl StreamShown<'_> {
 
     /// The score of all that came.
     pub fn end(&self, out: &mut dyn Write, score: &Score, model: &str, data: &Path) -> Result<()> {
-        let shown = Shown { score, model: self.model };
+        let shown = ShownScore { score, model: self.model };
         let (n_batches, _) = self.so_far.get();
         if self.output.json() {
-            let mut object = shown.json(self.output);
+            let mut object = shown.json(self.output.seed());
             object["batches"] = json!(n_batches);
             object["batch"] = json!(self.settings.batch);
             object["window"] = json!(self.settings.window);
             return writeln!(out, "{object}");
         }
-        write!(out, "\n{}", shown.text(model, data))
+        write!(out, "\n{}", shown.text(model, &data.display().to_string()))
     }
 }
 

@@ -97,6 +97,16 @@ impl DatasetBuilder {
         self.add_column(name, Values::Indices { first, declared: size, needed: 0 });
     }
 
+    /// Adds a column whose values are codes, [`Cell::Index`], of labels that are known beforehand, as those of a table in
+    /// memory are. Labels that never occur count as values too.
+    ///
+    /// # Panics
+    /// When rows were pushed already.
+    pub fn coded_column(&mut self, name: Option<String>, labels: Vec<String>) {
+        let first_lines = vec![0; labels.len()];
+        self.add_column(name, Values::Coded { labels, first_lines });
+    }
+
     /// Says that each row is one token, as in a file without counts: repeated rows then are no cause for a warning.
     pub fn rows_are_tokens(&mut self) {
         self.repeats_are_normal = true;
@@ -315,7 +325,16 @@ struct ColumnBuilder {
 #[derive(Debug)]
 enum Values {
     Labels(Interner),
-    Indices { first: u32, declared: Option<u32>, needed: u32 },
+    Indices {
+        first: u32,
+        declared: Option<u32>,
+        needed: u32,
+    },
+    /// The line of each label is 0 until it appears.
+    Coded {
+        labels: Vec<String>,
+        first_lines: Vec<u64>,
+    },
 }
 
 impl ColumnBuilder {
@@ -331,11 +350,19 @@ impl ColumnBuilder {
                 *needed = (*needed).max(index + 1);
                 Ok(index)
             }
+            (Values::Coded { labels, first_lines }, Cell::Index(code)) => {
+                check_index(code, 0, Some(labels.len() as u32))?;
+                let first = &mut first_lines[code as usize];
+                if *first == 0 {
+                    *first = line;
+                }
+                Ok(code)
+            }
             (_, Cell::Missing) => Ok(MISSING),
             (Values::Labels(_), Cell::Index(index)) => {
                 Err(format!("index {index} in a column of labels; give a label"))
             }
-            (Values::Indices { .. }, Cell::Label(label)) => {
+            (Values::Indices { .. } | Values::Coded { .. }, Cell::Label(label)) => {
                 Err(format!("label `{}` in a column of indices; give an index", label.escape_debug()))
             }
         }
@@ -345,6 +372,9 @@ impl ColumnBuilder {
         match self.values {
             Values::Labels(Interner { names, first_lines, .. }) => {
                 Column { name: self.name, labels: Labels::Named(names), first_lines }
+            }
+            Values::Coded { labels, first_lines } => {
+                Column { name: self.name, labels: Labels::Named(labels), first_lines }
             }
             Values::Indices { first, declared, needed } => {
                 let labels = Labels::Indexed { size: declared.unwrap_or(needed), first };
@@ -539,6 +569,21 @@ mod tests {
         let dataset = builder.finish();
         assert_eq!(dataset.columns[0].labels, Labels::Indexed { size: 5, first: 1 });
         assert_eq!(dataset.columns[1].labels, Labels::Indexed { size: 10, first: 1 });
+    }
+
+    #[test]
+    fn codes_keep_the_labels_they_were_given() {
+        let mut builder = DatasetBuilder::new("table");
+        builder.coded_column(Some("a".into()), vec!["low".into(), "middle".into(), "high".into()]);
+        builder.push(1, [Cell::Index(2)], RowCount::Tokens(1)).unwrap();
+        builder.push(2, [Cell::Missing], RowCount::Tokens(1)).unwrap();
+        builder.push(3, [Cell::Index(0)], RowCount::Tokens(4)).unwrap();
+        let message = refusal(builder.push(4, [Cell::Index(3)], RowCount::Tokens(1)));
+        assert!(message.contains("line 4, column a: index 3 is out of range"), "{message}");
+        let dataset = builder.finish();
+        assert_eq!(dataset.columns[0].labels, Labels::Named(vec!["low".into(), "middle".into(), "high".into()]));
+        assert_eq!(dataset.columns[0].first_lines, [3, 0, 1]);
+        assert_eq!(dataset.values, [[2, MISSING, 0]]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod topics;
 pub use topics::Topics;
 
 use crate::counts::{Counts, Labels, Unit};
-use crate::decomposition::{Decomposition, Factors, probabilities};
+use crate::decomposition::{Decomposition, Factors, Marginal, probabilities};
 use crate::engine::{Problem, TableMeans};
 use crate::error::{Error, Result};
 use crate::fit_file::FitFile;
@@ -57,16 +57,31 @@ impl<'f> Export<'f> {
                 self.fit.label_averaged.join(", ")
             )));
         }
+        self.with_decomposition(|decomposition| decomposition.factors_of(&self.fit.is_seen))
+    }
+
+    /// The probability of every combination of values of some nodes, all others summed out.
+    ///
+    /// # Errors
+    /// When a node is listed twice, or when there are too many combinations.
+    pub fn marginal(&self, nodes: &[NodeIndex]) -> Result<Marginal> {
+        self.with_decomposition(|decomposition| decomposition.marginal(nodes))
+    }
+
+    fn with_decomposition<R>(&self, f: impl FnOnce(&Decomposition<'_, '_>) -> Result<R>) -> Result<R> {
         let prior = &self.fit.prior;
         let prior = Prior::of_tables(prior.tables.clone(), prior.a, prior.shape, prior.rate);
         let labels = self.fit.labels.clone();
         let counts = Counts { labels, blocks: Vec::new(), n_tokens: 0, unit: Unit::TOKEN, unknown: Vec::new() };
         let problem = Problem::new(&self.fit.model, &prior, &counts)?;
-        Decomposition::new(&problem, self.tables, self.fit.intensity.mean())?.factors_of(&self.fit.is_seen)
+        f(&Decomposition::new(&problem, self.tables, self.fit.intensity.mean())?)
     }
 
-    /// All cells of a table, row by row.
-    fn cells(&self, table: TableIndex) -> Result<Vec<f64>> {
+    /// All cells of a table, row by row: the parents' values in front, the first slowest.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn cells(&self, table: TableIndex) -> Result<Vec<f64>> {
         probabilities(&self.fit.model, &self.fit.prior.tables[table.ix()], &self.tables[table.ix()])
     }
 

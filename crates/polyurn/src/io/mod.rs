@@ -19,7 +19,8 @@ mod watched;
 mod write;
 
 pub use compression::Compression;
-pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model_file, read_prior_file};
+pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model, read_model_file, read_prior_file};
+pub use number::count_of;
 pub use summary::{ColumnSummary, LabelCount, MissingPattern, Summary};
 pub use write::{CsvWriter, push_csv_field, write_csv, write_dataset_csv};
 

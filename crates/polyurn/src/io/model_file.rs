@@ -12,7 +12,7 @@
 use super::unique_fields::UniqueFields;
 use crate::error::{Error, Result};
 use crate::graph::{ModelSource, ModelSpec, NodeSpec, Size};
-use crate::prior::PriorSpec;
+use crate::prior::{PriorSettings, PriorSpec};
 use hashbrown::{HashMap, HashSet};
 use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
@@ -32,6 +32,14 @@ pub struct ModelFile {
     pub a: Option<f64>,
     /// Rate of the Gamma prior on the total.
     pub b: Option<f64>,
+}
+
+impl ModelFile {
+    /// The model, and its prior as settings.
+    pub fn with_settings(self) -> (ModelSource, PriorSettings) {
+        let spec = self.prior.unwrap_or_default();
+        (self.source, PriorSettings { spec, a: self.a, rate: self.b, ..PriorSettings::default() })
+    }
 }
 
 /// The notation of a model file.
@@ -62,6 +70,17 @@ pub fn read_model_file(path: &Path) -> Result<ModelFile> {
     let name = path.display().to_string();
     let (text, format) = read(path).map_err(|fault| fault.into_error(&name, Error::model))?;
     parse_model_file(&text, format, &name)
+}
+
+/// Reads a model as people give it: text, or a file whose name ends in `.json` or `.toml`, with the prior that it holds.
+///
+/// # Errors
+/// A file that cannot be read, and anything that is no model.
+pub fn read_model(text: &str) -> Result<(ModelSource, PriorSettings)> {
+    match ModelFormat::of(Path::new(text)) {
+        Some(_) => Ok(read_model_file(Path::new(text))?.with_settings()),
+        None => Ok((ModelSource::parse(text)?, PriorSettings::default())),
+    }
 }
 
 /// Reads a model file that is in memory; `source_name` is its name in errors.

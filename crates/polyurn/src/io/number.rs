@@ -34,6 +34,20 @@ pub(super) fn parse_count(text: &str, style: CountStyle) -> Result<RowCount, Str
     }
 }
 
+/// A count that is a floating-point number already: NaN is an unknown one, a fraction is what its shortest decimal form says.
+///
+/// # Errors
+/// What is wrong with a negative, infinite or too large number, and the way out.
+pub fn count_of(value: f64) -> Result<RowCount, String> {
+    if value.is_nan() {
+        return Ok(RowCount::Unknown);
+    }
+    if value >= 0.0 && value <= MAX_EXACT as f64 && value.fract() == 0.0 {
+        return Ok(RowCount::Tokens(value as u64));
+    }
+    parse_count(&value.to_string(), CountStyle::Fraction)
+}
+
 /// The number that a text of one or more digits stands for, if it fits 64 bits.
 #[inline]
 pub(super) fn parse_digits(text: &str) -> Option<u64> {
@@ -182,6 +196,17 @@ fn wrong_index(text: &str, size: u32) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn numbers_in_memory_are_counts_as_they_are_written() {
+        assert_eq!(count_of(3.0), Ok(RowCount::Tokens(3)));
+        assert_eq!(count_of(f64::NAN), Ok(RowCount::Unknown));
+        assert_eq!(count_of(0.1), Ok(RowCount::Fraction(1, Unit::new(1), Rounded::No)));
+        assert_eq!(count_of(1.0 / 3.0), Ok(RowCount::Fraction(333_333_333, Unit::new(9), Rounded::Yes)));
+        for value in [-1.0, -0.5, f64::INFINITY, f64::NEG_INFINITY, 1e300] {
+            assert!(count_of(value).is_err(), "{value}");
+        }
+    }
 
     fn refusal(text: &str, style: CountStyle) -> String {
         parse_count(text, style).expect_err(text)

@@ -10,6 +10,7 @@ mod contest;
 mod effort;
 mod field;
 mod gaps;
+mod inquiry;
 mod logbook;
 mod naming;
 mod ranking;
@@ -20,6 +21,8 @@ mod verdict;
 
 pub use contest::Contest;
 pub use field::{Candidate, Entry, Field};
+pub(crate) use inquiry::left_out;
+pub use inquiry::{AtSize, Elsewhere, Findings, Inquiry, ROUNDS, Size};
 pub use logbook::Logbook;
 pub use ranking::{Ranked, Ranking};
 pub use scored::Scored;

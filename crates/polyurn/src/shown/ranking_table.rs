@@ -1,11 +1,11 @@
 //! A ranking as a table, for people and for spreadsheets.
 
-use super::score_shown::error_of;
-use super::select_shown::Shown;
-use crate::text::{columns, plural, show_error, show_estimate, show_short, show_tokens};
-use polyurn::select::{Ranked, Ranking};
+use super::ranking::ShownRanking;
+use super::score::error_of;
+use super::text::{columns, plural, show_error, show_estimate, show_short, show_tokens};
+use crate::select::{Ranked, Ranking};
 
-impl Shown<'_> {
+impl ShownRanking<'_> {
     /// Names of the columns that say which model a row is about.
     fn key_names(&self) -> Vec<String> {
         let first = &self.field.candidates()[0];
@@ -95,7 +95,7 @@ impl Shown<'_> {
         let first = &self.scored(&self.ranking.ranked[0]).score;
         let mut text = format!(
             "data         {}: {}, {}\nexplained    {}\n\n",
-            self.data.display(),
+            self.data,
             show_tokens(first.tokens, first.unit),
             plural(first.records, "distinct record"),
             self.field.explained().join(", ")

@@ -1,45 +1,57 @@
-//! What an engine of `polyurn fit` found, whichever it was.
+//! What an engine found, whichever it was.
 
-use super::fit_stream::StreamReport;
-use crate::args::DecompositionArgs;
-use crate::chains;
-use crate::decomposition::Report as Decomposed;
-use crate::output::Failure;
-use crate::particles::Report;
-use crate::text::show_short;
-use polyurn::engine::smc::SmcPosterior;
-use polyurn::engine::sweeps::Climbs;
-use polyurn::engine::{ParticleAllocation, Problem, RecordPosterior, TableMeans};
-use polyurn::evidence::Evidence;
-use polyurn::prior::Prior;
-use polyurn::score::Maximised;
-use serde_json::{Value, json};
+use crate::engine::smc::SmcPosterior;
+use crate::engine::sweeps::{Climbs, StochasticVb};
+use crate::engine::{ParticleAllocation, Problem, RecordPosterior, TableMeans};
+use crate::error::{Error, Result};
+use crate::evidence::Evidence;
+use crate::fit_file::Intensity;
+use crate::prior::Prior;
+use crate::score::Maximised;
+use crate::shown::{ChainReport, Decomposed, DecompositionWish, ParticleReport};
+use crate::warning::Warning;
+use std::borrow::Cow;
 
 /// What an engine found.
+#[derive(Debug, Clone)]
 pub struct Found {
+    /// The engine.
     pub method: &'static str,
+    /// What it maximised or estimated.
     pub objective: f64,
     /// The evidence or its bound; none for em, and with unknown cells, where it has no parts.
     pub evidence: Option<Evidence>,
+    /// ln of the likelihood of its tables.
     pub ln_likelihood: Option<f64>,
     /// Whether the objective is a likelihood, without a prior.
     pub is_likelihood: bool,
+    /// How far its expected counts are from the data.
     pub divergence: Option<f64>,
+    /// The tables: posterior means, or points.
     pub tables: Vec<TableMeans>,
+    /// The intensity.
     pub intensity: Intensity,
+    /// Effective parameters.
     pub d_ep: Option<f64>,
+    /// For each table the posterior mean of the sum of its squared cells.
     pub squares: Option<Vec<f64>>,
+    /// States of the exact engine.
     pub n_states: Option<usize>,
+    /// Expected tokens in unknown cells.
     pub n_unknown: Option<f64>,
     /// Whether tables are means over all namings of hidden values.
     pub is_label_averaged: bool,
-    pub particles: Option<(Report, SmcPosterior)>,
-    pub chains: Option<chains::Report>,
+    /// What the particles did.
+    pub particles: Option<(ParticleReport, SmcPosterior)>,
+    /// What the chains did.
+    pub chains: Option<ChainReport>,
     /// Sweeps, and what to add to their objectives.
     pub climbs: Option<(Climbs, f64)>,
     /// Sizes of the prior that were set where the bound is largest, and the prior that has them.
     pub maximised: Vec<Maximised>,
+    /// The prior with the sizes that were found.
     pub prior: Option<Prior>,
+    /// How the stream went.
     pub stream: Option<StreamReport>,
 }
 
@@ -76,32 +88,38 @@ impl Found {
     }
 
     /// Factors and the like, from one labelling of the hidden values.
-    pub fn decomposition(
-        &self,
-        args: &DecompositionArgs,
-        problem: &Problem<'_>,
-    ) -> Result<Option<Decomposed>, Failure> {
-        if !args.is_wanted() {
+    ///
+    /// # Errors
+    /// When tables are averages over labellings, when a table is too large, or when the model is no factorisation.
+    pub fn decomposition(&self, wish: &DecompositionWish, problem: &Problem<'_>) -> Result<Option<Decomposed>> {
+        if !wish.is_wanted() {
             return Ok(None);
         }
-        let best;
-        let (tables, from) = match (self.best(), self.method) {
+        let (tables, from) = self.tables_of_one_labelling(problem)?;
+        wish.report(problem, &problem.counts.seen_anywhere(), &tables, self.intensity.mean(), &from).map(Some)
+    }
+
+    /// Tables that name hidden values in one way, and where they come from.
+    ///
+    /// # Errors
+    /// When tables are averages over labellings.
+    pub fn tables_of_one_labelling(&self, problem: &Problem<'_>) -> Result<(Cow<'_, [TableMeans]>, String)> {
+        let own = Cow::Borrowed(&self.tables[..]);
+        Ok(match (self.best(), self.method) {
             (Some(of), method) => {
-                best = of.tables(problem);
                 let place = if method == "gibbs" { "chain" } else { "run" };
-                (&best, format!("the best allocation, in {place} {}", of.run))
+                (Cow::Owned(of.tables(problem)), format!("the best allocation, in {place} {}", of.run))
             }
             (None, "exact") if self.is_label_averaged => {
-                return Err(Failure::Usage(
+                return Err(Error::Setting(
                     "--method exact averages over all namings of the hidden values, which leaves no factors; use --method smc, gibbs, vb or em"
                         .into(),
                 ));
             }
-            (None, "exact" | "vb") => (&self.tables, "posterior means".to_owned()),
-            (None, "dual-em") => (&self.tables, "the best allocation".to_owned()),
-            _ => (&self.tables, "the best tables".to_owned()),
-        };
-        args.report(problem, &problem.counts.seen_anywhere(), tables, self.intensity.mean(), &from).map(Some)
+            (None, "exact" | "vb") => (own, "posterior means".to_owned()),
+            (None, "dual-em") => (own, "the best allocation".to_owned()),
+            _ => (own, "the best tables".to_owned()),
+        })
     }
 
     /// The best allocation, where there is one.
@@ -148,39 +166,40 @@ pub fn objective_name(method: &str, is_likelihood: bool) -> &'static str {
     }
 }
 
-/// The intensity: one number, or a Gamma distribution.
-#[derive(Clone, Copy)]
-pub enum Intensity {
-    Point(f64),
-    Gamma { shape: f64, rate: f64 },
+/// How the stream went.
+#[derive(Debug, Clone)]
+pub struct StreamReport {
+    /// Batches.
+    pub n_batches: u64,
+    /// Records.
+    pub n_rows: u64,
+    /// Tokens that were taken, in all passes.
+    pub n_tokens: u64,
+    /// Tokens that were declared.
+    pub n_declared: u64,
+    /// Passes.
+    pub n_passes: u32,
+    /// Tokens of the last batch.
+    pub n_last: u64,
+    /// Records of a batch at most.
+    pub batch: usize,
+    /// Settings of the engine.
+    pub settings: StochasticVb,
 }
 
-impl Intensity {
-    /// Its mean.
-    pub fn mean(self) -> f64 {
-        match self {
-            Intensity::Point(value) => value,
-            Intensity::Gamma { shape, rate } => shape / rate,
-        }
-    }
-
-    /// The distribution, to programs.
-    pub fn json(self) -> Value {
-        match self {
-            Intensity::Point(value) => json!({ "mean": value }),
-            Intensity::Gamma { shape, rate } => {
-                json!({ "shape": shape, "rate": rate, "mean": shape / rate, "sd": shape.sqrt() / rate })
-            }
-        }
-    }
-
-    /// The same for people.
-    pub fn text(self) -> String {
-        match self {
-            Intensity::Point(value) => show_short(value),
-            Intensity::Gamma { shape, rate } => {
-                format!("{} (sd {})", show_short(shape / rate), show_short(shape.sqrt() / rate))
-            }
-        }
-    }
+/// A fit of one problem, ready to be shown and kept.
+#[derive(Debug)]
+pub struct Fit<'p, 'a> {
+    /// What was fitted, with the prior that was found.
+    pub problem: &'p Problem<'a>,
+    /// What the engine found.
+    pub found: Found,
+    /// Factors and the like, if they were asked for.
+    pub decomposition: Option<Decomposed>,
+    /// Whether the hidden values of every record are listed.
+    pub shows_hidden: bool,
+    /// Time that it took.
+    pub seconds: f64,
+    /// What a user should know.
+    pub warnings: Vec<Warning>,
 }

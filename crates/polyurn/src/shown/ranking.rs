@@ -1,89 +1,55 @@
 //! Shows a ranking of models, to programs and to people.
 
-use super::score_shown::{Shown as ShownScore, warnings_json};
-use super::select::left_out;
-use crate::args::ContestArgs;
-use crate::described::{command_line, nodes_json};
-use crate::output::{Failure, Output, number};
-use crate::signals;
-use crate::text::{show_short, tokens_json};
-use polyurn::Warning;
-use polyurn::select::{Candidate, Field, Ranked, Ranking, Scored, same_models};
+use super::question::nodes_json;
+use super::score::ShownScore;
+use super::text::show_short;
+use super::{number, tokens_json, warnings_json};
+use crate::Seed;
+use crate::error::{Error, Result, Stop};
+use crate::select::{Candidate, Field, Findings, Ranked, Ranking, Scored, Size, left_out, same_models};
+use crate::warning::Warning;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
-
-/// The size of the prior.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Size {
-    /// Each model's own.
-    Own,
-    /// The same for all.
-    Value(f64),
-    /// Each model's own, multiplied.
-    Times(f64),
-}
-
-impl Size {
-    /// The value of `a`, or what it is multiplied by.
-    pub fn number(self) -> f64 {
-        match self {
-            Size::Own => 1.0,
-            Size::Value(number) | Size::Times(number) => number,
-        }
-    }
-}
-
-/// What was found at one size of the prior.
-pub struct AtSize {
-    pub size: Size,
-    pub found: Vec<Option<Scored>>,
-}
-
-/// What was found at other sizes of the prior than the models' own.
-#[derive(Default)]
-pub struct Elsewhere {
-    pub at: Vec<AtSize>,
-    /// Why there are none, or fewer than asked for: a sentence.
-    pub not_tried: Option<String>,
-    /// Whether it was for lack of time.
-    pub lacks_sizes: bool,
-}
 
 /// A ranking, to be shown.
-pub struct Shown<'a> {
+#[derive(Debug)]
+pub struct ShownRanking<'a> {
     command: &'static str,
-    pub field: &'a Field,
-    pub data: PathBuf,
+    pub(super) field: &'a Field,
+    pub(super) data: String,
     /// One value of `a` after another; the ranking is over all of them.
-    pub found: Vec<Option<Scored>>,
-    pub n_candidates: usize,
+    pub(super) found: Vec<Option<Scored>>,
+    pub(super) n_candidates: usize,
+    /// The models in their places.
     pub ranking: Ranking,
     /// Rankings at other values of `a`.
-    pub sensitivity: Vec<(Size, Vec<Option<Scored>>, Ranking)>,
+    pub(super) sensitivity: Vec<(Size, Vec<Option<Scored>>, Ranking)>,
     /// Why there are none, or fewer than asked for.
-    pub not_tried: Option<String>,
+    pub(super) not_tried: Option<String>,
     /// Whether some of them are missing for lack of time.
     lacks_sizes: bool,
     /// Whether a signal ended it before its time.
     is_interrupted: bool,
-    pub has_several_a: bool,
+    pub(super) has_several_a: bool,
     /// Whether weights of models were given that are not all the same.
-    pub has_weights: bool,
+    pub(super) has_weights: bool,
     warnings: Vec<Warning>,
     seconds: f64,
 }
 
-impl<'a> Shown<'a> {
-    /// Ranks what was found.
+impl<'a> ShownRanking<'a> {
+    /// Ranks what was found for `command`, `select` or `compare`, about data by this name.
+    ///
+    /// # Errors
+    /// When there was no time for any model, or none can have made the data.
     pub fn new(
         command: &'static str,
         field: &'a Field,
         weights: &[f64],
-        at: Vec<AtSize>,
-        elsewhere: Elsewhere,
-        args: &ContestArgs,
+        findings: Findings,
+        data: String,
         seconds: f64,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
+        let Findings { at, elsewhere } = findings;
         let mut warnings: Vec<Warning> = left_out(field, &at).into_iter().collect();
         warnings.extend(at.first().into_iter().flat_map(|at| same_models(field, &at.found)));
         let has_several_a = at.len() > 1;
@@ -99,9 +65,9 @@ impl<'a> Shown<'a> {
         let ranking = match Ranking::new(&found, &all_weights) {
             Ok(ranking) => ranking,
             Err(_) if found.iter().all(Option::is_none) => {
-                return Err(polyurn::Error::Stopped(polyurn::Stop::Deadline).into());
+                return Err(Error::Stopped(Stop::Deadline));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         // At the models' own a, in its place among the others.
         if !has_several_a
@@ -122,8 +88,7 @@ impl<'a> Shown<'a> {
             }
         }
         let n_candidates = field.candidates().len();
-        let data = args.data.data.clone();
-        Ok(Shown {
+        Ok(ShownRanking {
             command,
             field,
             data,
@@ -133,7 +98,7 @@ impl<'a> Shown<'a> {
             sensitivity,
             not_tried: elsewhere.not_tried,
             lacks_sizes: elsewhere.lacks_sizes,
-            is_interrupted: signals::is_stopped(),
+            is_interrupted: false,
             has_several_a,
             has_weights,
             warnings,
@@ -141,16 +106,21 @@ impl<'a> Shown<'a> {
         })
     }
 
-    pub fn candidate(&self, ranked: &Ranked) -> &Candidate {
+    /// The same, ended before its time.
+    pub fn interrupted(self, is_interrupted: bool) -> Self {
+        ShownRanking { is_interrupted, ..self }
+    }
+
+    pub(super) fn candidate(&self, ranked: &Ranked) -> &Candidate {
         &self.field.candidates()[ranked.candidate % self.n_candidates]
     }
 
-    pub fn scored(&self, ranked: &Ranked) -> &Scored {
+    pub(super) fn scored(&self, ranked: &Ranked) -> &Scored {
         self.found[ranked.candidate].as_ref().expect("what is ranked was scored")
     }
 
     /// `class = 2`, `(r1 = 2, r2 = 3)`, or the model itself in quotes.
-    pub fn name(&self, candidate: &Candidate) -> String {
+    pub(super) fn name(&self, candidate: &Candidate) -> String {
         if candidate.sizes.is_empty() || self.has_several_entries() {
             return format!("`{}`", candidate.model);
         }
@@ -158,31 +128,31 @@ impl<'a> Shown<'a> {
         if sizes.len() == 1 { sizes.concat() } else { format!("({})", sizes.join(", ")) }
     }
 
-    pub fn has_several_entries(&self) -> bool {
+    pub(super) fn has_several_entries(&self) -> bool {
         self.field.candidates().iter().any(|candidate| candidate.entry > 0)
     }
 
     /// Whether models have different values of `a`: what these alone do must not look like structure.
-    pub fn shows_a(&self) -> bool {
+    pub(super) fn shows_a(&self) -> bool {
         let mut all = self.found.iter().flatten().map(|found| found.score.a);
         let first = all.next();
         self.has_several_a || all.any(|a| Some(a) != first)
     }
 
     /// Its name, and where values of `a` differ, its own.
-    pub fn full_name(&self, ranked: &Ranked) -> String {
+    pub(super) fn full_name(&self, ranked: &Ranked) -> String {
         let name = self.name(self.candidate(ranked));
         if self.shows_a() { format!("{name} at a = {}", show_short(self.scored(ranked).score.a)) } else { name }
     }
 
     /// Whether no more than a lower bound is known of the best: then there are no Bayes factors against it, and no
     /// probabilities.
-    pub fn is_best_bound(&self) -> bool {
+    pub(super) fn is_best_bound(&self) -> bool {
         self.ranking.ranked[0].is_bound
     }
 
     /// Whether nothing but lower bounds is known.
-    pub fn has_bounds_alone(&self) -> bool {
+    pub(super) fn has_bounds_alone(&self) -> bool {
         self.ranking.ranked.iter().all(|ranked| self.scored(ranked).score.bound() == "lower")
     }
 
@@ -212,14 +182,14 @@ impl<'a> Shown<'a> {
     }
 
     /// Whether models have an `a` of their own, so that others are multiples of it.
-    pub fn is_relative(&self) -> bool {
+    pub(super) fn is_relative(&self) -> bool {
         self.sensitivity.iter().any(|(size, ..)| matches!(size, Size::Times(_)))
     }
 
-    /// All of it.
-    pub fn json(&self, output: &Output) -> Value {
+    /// All of it. `command_line` holds the words by which it was asked on a command line; none where it was not.
+    pub fn json(&self, seed: Seed, command_line: &[String]) -> Value {
         let best = &self.ranking.ranked[0];
-        let models: Vec<Value> = self.ranking.ranked.iter().map(|ranked| self.model_json(ranked, output)).collect();
+        let models: Vec<Value> = self.ranking.ranked.iter().map(|ranked| self.model_json(ranked, seed)).collect();
         let first = self.scored(best);
         json!({
             "command": self.command,
@@ -244,18 +214,18 @@ impl<'a> Shown<'a> {
             "sensitivity": self.sensitivity.iter().map(|one| self.sensitivity_json(one)).collect::<Vec<_>>(),
             "sensitivity_not_tried": self.not_tried,
             "movement": self.movement(),
-            "seed": output.seed(),
+            "seed": seed,
             "seconds": self.seconds,
-            "command_line": command_line(),
+            "command_line": command_line,
             "warnings": warnings_json(&self.warnings),
-            "version": polyurn::VERSION,
+            "version": crate::VERSION,
         })
     }
 
-    fn model_json(&self, ranked: &Ranked, output: &Output) -> Value {
+    fn model_json(&self, ranked: &Ranked, seed: Seed) -> Value {
         let scored = self.scored(ranked);
         let candidate = self.candidate(ranked);
-        let mut object = ShownScore { score: &scored.score, model: &scored.model }.json(output);
+        let mut object = ShownScore { score: &scored.score, model: &scored.model }.json(seed);
         object["model"] = json!(candidate.model);
         object["sizes"] = sizes_json(candidate);
         object["elbo"] = scored.bound.map_or(Value::Null, number);

@@ -1,10 +1,10 @@
 //! What a ranking comes to, in sentences.
 
-use super::select_shown::{Shown, Size};
-use crate::text::{and, plural, show_short};
-use polyurn::Warning;
-use polyurn::score::ASKED_FOR;
-use polyurn::select::{Ranked, Ranking};
+use super::ranking::ShownRanking;
+use super::text::{and, plural, show_short};
+use crate::score::ASKED_FOR;
+use crate::select::{Ranked, Ranking, Size};
+use crate::warning::Warning;
 
 /// More names than this are not listed in a sentence.
 const LISTED: usize = 6;
@@ -53,7 +53,7 @@ impl Answer {
 /// The answer where there is none.
 const UNTOLD: &str = "not to be told";
 
-impl Shown<'_> {
+impl ShownRanking<'_> {
     /// One or two sentences.
     pub fn verdict(&self) -> String {
         let Ranking { ranked, verdict } = &self.ranking;
@@ -178,12 +178,12 @@ impl Shown<'_> {
     }
 
     /// Which models were scored by which engine, and why, where nobody asked for one.
-    pub fn methods(&self) -> Vec<String> {
+    pub(super) fn methods(&self) -> Vec<String> {
         self.reasons(false)
     }
 
     /// Which models were left with a lower bound, and why.
-    pub fn left_with_bound(&self) -> Vec<String> {
+    pub(super) fn left_with_bound(&self) -> Vec<String> {
         self.reasons(true)
     }
 
@@ -228,7 +228,7 @@ impl Shown<'_> {
     }
 
     /// How the best model moves with `a`, in one sentence.
-    pub fn movement(&self) -> Option<String> {
+    pub(super) fn movement(&self) -> Option<String> {
         // With one model there is nothing to move.
         if self.n_candidates == 1 && !self.has_several_a || self.sensitivity.len() < 2 {
             return None;

@@ -1,18 +1,18 @@
 //! What a result says of the question: command, model, data and prior, so that it can be shown and repeated.
 
-use polyurn::engine::Problem;
-use polyurn::graph::Model;
+use crate::engine::Problem;
+use crate::graph::Model;
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// The question that a result answers.
+#[derive(Debug)]
 pub struct Question<'q, 'a> {
     /// The command's name.
     pub command: &'static str,
     /// The model as it was given.
     pub model: &'q str,
-    /// The data file.
-    pub data: &'q Path,
+    /// What the data are called: most often a file.
+    pub data: &'q str,
     /// The problem that came of them.
     pub problem: &'q Problem<'a>,
     /// Which nodes any record shows.
@@ -21,6 +21,8 @@ pub struct Question<'q, 'a> {
     pub has_prior: bool,
     /// The number of tokens, unless some cells are unknown.
     pub n_tokens: Option<f64>,
+    /// The words by which it was asked on a command line; none where it was not.
+    pub command_line: &'q [String],
 }
 
 impl Question<'_, '_> {
@@ -38,7 +40,7 @@ impl Question<'_, '_> {
         object["model"] = json!(self.model.split_whitespace().collect::<Vec<_>>().join(" "));
         object["nodes"] = nodes_json(model, self.is_seen);
         object["data"] = json!({
-            "file": self.data.to_string_lossy(),
+            "file": self.data,
             "tokens": object["tokens"],
             "records": object["records"],
             "columns": columns,
@@ -48,14 +50,14 @@ impl Question<'_, '_> {
             object["shape"] = json!(prior.shape());
             object["b"] = json!(prior.total_of(self.n_tokens).ok().map(|total| total.rate));
         }
-        object["command_line"] = command_line();
+        object["command_line"] = json!(self.command_line);
         object
     }
 }
 
 /// Nodes with sizes and parents, and whether they are seen; for a node that shares a table, the node whose table it is.
 pub fn nodes_json(model: &Model, is_seen: &[bool]) -> Value {
-    let one = |(ix, node): (usize, &polyurn::graph::Node)| {
+    let one = |(ix, node): (usize, &crate::graph::Node)| {
         let owner = model.table_name(node.table);
         let parents: Vec<&str> = node.parents.iter().map(|&parent| model.node(parent).name.as_str()).collect();
         let seen = is_seen.get(ix).copied().unwrap_or(false);
@@ -66,10 +68,4 @@ pub fn nodes_json(model: &Model, is_seen: &[bool]) -> Value {
         value
     };
     model.nodes().iter().enumerate().map(one).collect()
-}
-
-/// The command and its arguments as they were given, the program by its name.
-pub fn command_line() -> Value {
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("polyurn".to_owned()).chain(words).collect()
 }

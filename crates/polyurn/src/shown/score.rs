@@ -1,32 +1,33 @@
 //! Shows the evidence of one model, to programs and to people.
 
-use crate::anneal::{RESTS_ON, add_annealed, annealed_text};
-use crate::maximise::{maximised_json, maximised_text};
-use crate::output::{Output, number};
-use crate::particles::Report;
-use crate::sweeps::{add_climbs, climbs_text};
-use crate::text::{columns, plural, show_error, show_estimate, show_ln, show_short, show_tokens, tokens_json};
-use polyurn::Warning;
-use polyurn::evidence::{Evidence, TotalProbability};
-use polyurn::graph::Model;
-use polyurn::score::Score;
+use super::annealed::{RESTS_ON, add_annealed, annealed_text};
+use super::climbs::{add_climbs, climbs_text, maximised_json, maximised_text};
+use super::particles::ParticleReport;
+use super::text::{columns, plural, show_error, show_estimate, show_ln, show_short, show_tokens};
+use super::{number, tokens_json, warnings_json};
+use crate::Seed;
+use crate::evidence::{Evidence, TotalProbability};
+use crate::graph::Model;
+use crate::score::Score;
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// A score, to be shown.
-pub struct Shown<'a> {
+#[derive(Debug, Clone, Copy)]
+pub struct ShownScore<'a> {
+    /// The score.
     pub score: &'a Score,
+    /// The model that it is of.
     pub model: &'a Model,
 }
 
-impl Shown<'_> {
-    fn report(&self) -> Option<Report> {
+impl ShownScore<'_> {
+    fn report(&self) -> Option<ParticleReport> {
         let found = self.score.particles.as_ref()?;
-        Some(Report::new(found.smc.clone(), self.model, &found.estimate, found.to_marginal))
+        Some(ParticleReport::new(found.smc.clone(), self.model, &found.estimate, found.to_marginal))
     }
 
     /// All of it.
-    pub fn json(&self, output: &Output) -> Value {
+    pub fn json(&self, seed: Seed) -> Value {
         let part = |f: fn(&Evidence) -> f64| self.score.parts.as_ref().map_or(Value::Null, |parts| number(f(parts)));
         let mut object = json!({
             "log_marginal": number(self.score.log_marginal),
@@ -41,7 +42,7 @@ impl Shown<'_> {
             "particles": null,
             "runs": null,
             "run_log_marginals": [],
-            "seed": output.seed(),
+            "seed": seed,
             "seconds": self.score.seconds,
             "kernel": self.score.kernel,
             "ess_min": null,
@@ -51,7 +52,7 @@ impl Shown<'_> {
             "shape": self.score.shape,
             "b": self.score.rate,
             "warnings": warnings_json(&self.score.warnings),
-            "version": polyurn::VERSION,
+            "version": crate::VERSION,
         });
         if let Some(report) = self.report() {
             report.add_to(&mut object);
@@ -81,12 +82,12 @@ impl Shown<'_> {
         object
     }
 
-    /// The same for people.
-    pub fn text(&self, model: &str, data: &Path) -> String {
+    /// The same for people, of a model and data by these names.
+    pub fn text(&self, model: &str, data: &str) -> String {
         let mut text = format!(
             "model        {}\ndata         {}: {}, {}\nmethod       {} ({})\n",
             model.split_whitespace().collect::<Vec<_>>().join(" "),
-            data.display(),
+            data,
             show_tokens(self.score.tokens, self.score.unit),
             plural(self.score.records, "distinct record"),
             self.score.method,
@@ -165,14 +166,4 @@ impl Shown<'_> {
 /// The error behind an evidence, and in words where nothing is known of it: a number without one would look exact.
 pub fn error_of(score: &Score) -> String {
     if score.is_error_unknown() { "error unknown".into() } else { show_error(score.std_error) }
-}
-
-/// Warnings as data, each with its message.
-pub fn warnings_json(warnings: &[Warning]) -> Value {
-    let one = |warning: &Warning| {
-        let mut value = serde_json::to_value(warning).expect("warnings are plain data");
-        value["message"] = Value::from(warning.to_string());
-        value
-    };
-    warnings.iter().map(one).collect()
 }

@@ -1,34 +1,22 @@
 //! Shows the result of `polyurn fit`, to programs and to people.
 
-use super::fit_found::{Found, Intensity};
-use super::score_shown::warnings_json;
-use super::table_shown;
-use crate::decomposition::Report as Decomposed;
-use crate::maximise::{maximised_json, maximised_text};
-use crate::output::{Output, number};
-use crate::sweeps::{add_climbs, climbs_text};
-use crate::text::{columns, show_error, show_estimate, show_ln, show_short, tokens_json};
-use polyurn::Warning;
-use polyurn::counts::Labels;
-use polyurn::engine::{ParticleAllocation, Problem, RecordPosterior, TableMeans};
-use polyurn::evidence::Evidence;
-use polyurn::graph::NodeIndex;
+use super::climbs::{add_climbs, climbs_text, maximised_json, maximised_text};
+use super::table::{table_json, table_text};
+use super::text::{columns, show_error, show_estimate, show_ln, show_short};
+use super::{number, tokens_json, warnings_json};
+use crate::Seed;
+use crate::counts::Labels;
+use crate::engine::{ParticleAllocation, RecordPosterior, TableMeans};
+use crate::evidence::Evidence;
+use crate::fit::Fit;
+use crate::fit_file::Intensity;
+use crate::graph::NodeIndex;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
 /// Records whose hidden values are shown to people, and likeliest values of each node.
 const SHOWN_RECORDS: usize = 20;
 const SHOWN_VALUES: usize = 3;
-
-/// A fit, to be shown.
-pub struct Fit<'p, 'a> {
-    pub problem: &'p Problem<'a>,
-    pub found: Found,
-    pub decomposition: Option<Decomposed>,
-    pub shows_hidden: bool,
-    pub seconds: f64,
-    pub warnings: Vec<Warning>,
-}
 
 /// What is to be known of the spreads of a bound.
 const SMALL_SPREADS: &str = "of variational Bayes, often too small: fit with --method smc for those of the posterior";
@@ -39,7 +27,18 @@ impl Fit<'_, '_> {
     }
 
     /// All that was found.
-    pub fn json(&self, output: &Output) -> Value {
+    pub fn json(&self, seed: Seed) -> Value {
+        let mut object = self.summary(seed);
+        object["tables"] = self.found.tables.iter().map(|table| self.table_json(table)).collect();
+        if let (true, Some(best)) = (self.shows_hidden, self.found.best()) {
+            object["best"]["hidden"] = self.best_json(best);
+            object["hidden"] = self.hidden_json();
+        }
+        object
+    }
+
+    /// The same without tables and hidden values, which may be very many.
+    pub fn summary(&self, seed: Seed) -> Value {
         let part = |f: fn(&Evidence) -> f64| self.found.evidence.as_ref().map_or(Value::Null, |parts| number(f(parts)));
         let (log_marginal, bound) = match self.found.method {
             "exact" => (number(self.found.objective), json!("exact")),
@@ -64,14 +63,13 @@ impl Fit<'_, '_> {
             "converged": true,
             "posterior": { "d_ep": self.found.d_ep, "table_sum_of_squares": self.squares_json() },
             "states": self.found.n_states,
-            "intensity": self.found.intensity.json(),
-            "tables": self.found.tables.iter().map(|table| self.table_json(table)).collect::<Vec<_>>(),
-            "seed": output.seed(),
+            "intensity": intensity_json(self.found.intensity),
+            "seed": seed,
             "seconds": self.seconds,
             "tokens": tokens_json(self.problem.counts.n_tokens, self.problem.counts.unit),
             "records": self.problem.counts.n_records(),
             "warnings": warnings_json(&self.warnings),
-            "version": polyurn::VERSION,
+            "version": crate::VERSION,
         });
         if let Some((climbs, constant)) = &self.found.climbs {
             add_climbs(climbs, *constant, &mut object);
@@ -100,10 +98,6 @@ impl Fit<'_, '_> {
         if let Some(report) = &self.found.chains {
             report.add_to(self.problem.model, &mut object);
         }
-        if let (true, Some(best)) = (self.shows_hidden, self.found.best()) {
-            object["best"]["hidden"] = self.best_json(best);
-            object["hidden"] = self.hidden_json();
-        }
         object
     }
 
@@ -115,7 +109,7 @@ impl Fit<'_, '_> {
     }
 
     fn table_json(&self, table: &TableMeans) -> Value {
-        table_shown::json(self.problem.model, &self.problem.counts.labels, table)
+        table_json(self.problem.model, &self.problem.counts.labels, table)
     }
 
     /// The seen values of a record, by node.
@@ -205,7 +199,7 @@ impl Fit<'_, '_> {
         if let Some(n_unknown) = self.found.n_unknown {
             line("tokens in unknown cells", &show_short(n_unknown));
         }
-        line("intensity", &self.found.intensity.text());
+        line("intensity", &intensity_text(self.found.intensity));
         if let Some((report, posterior)) = &self.found.particles {
             text += &format!("particles                      {}\n", report.text(31));
             text += &format!(
@@ -241,7 +235,7 @@ impl Fit<'_, '_> {
 
     fn table_text(&self, table: &TableMeans) -> String {
         let is_point = matches!(self.found.intensity, Intensity::Point(_));
-        table_shown::text(self.problem.model, &self.problem.counts.labels, table, is_point, "--json")
+        table_text(self.problem.model, &self.problem.counts.labels, table, is_point, "--json")
     }
 
     /// The likeliest hidden values of the first records.
@@ -278,5 +272,25 @@ impl Fit<'_, '_> {
             text += &format!("  and {} more records (see --json)\n", hidden.len() - SHOWN_RECORDS);
         }
         text
+    }
+}
+
+/// The intensity, to programs.
+fn intensity_json(intensity: Intensity) -> Value {
+    match intensity {
+        Intensity::Point(value) => json!({ "mean": value }),
+        Intensity::Gamma { shape, rate } => {
+            json!({ "shape": shape, "rate": rate, "mean": shape / rate, "sd": shape.sqrt() / rate })
+        }
+    }
+}
+
+/// The same for people.
+fn intensity_text(intensity: Intensity) -> String {
+    match intensity {
+        Intensity::Point(value) => show_short(value),
+        Intensity::Gamma { shape, rate } => {
+            format!("{} (sd {})", show_short(shape / rate), show_short(shape.sqrt() / rate))
+        }
     }
 }

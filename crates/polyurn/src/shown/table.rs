@@ -1,9 +1,9 @@
 //! One table of a fit, to programs and to people.
 
-use crate::text::columns;
-use polyurn::counts::Labels;
-use polyurn::engine::{RowMean, TableMeans};
-use polyurn::graph::Model;
+use super::text::columns;
+use crate::counts::Labels;
+use crate::engine::{RowMean, TableMeans};
+use crate::graph::Model;
 use serde_json::{Map, Value, json};
 
 /// Rows of a table that are shown to people.
@@ -11,8 +11,8 @@ const SHOWN_ROWS: usize = 12;
 /// Cells of a row that are shown to people.
 const SHOWN_CELLS: usize = 8;
 
-/// All rows.
-pub fn json(model: &Model, labels: &[Labels], table: &TableMeans) -> Value {
+/// All rows of a table.
+pub fn table_json(model: &Model, labels: &[Labels], table: &TableMeans) -> Value {
     let members = &model.tables()[table.table.ix()].members;
     let parents = &model.node(members[0]).parents;
     let own = &labels[members[0].ix()];
@@ -41,7 +41,7 @@ pub fn json(model: &Model, labels: &[Labels], table: &TableMeans) -> Value {
 
 /// The rows of a table, if they are many those with most tokens, and the largest cells of each. `all` says where to see the
 /// rest.
-pub fn text(model: &Model, labels: &[Labels], table: &TableMeans, is_point: bool, all: &str) -> String {
+pub fn table_text(model: &Model, labels: &[Labels], table: &TableMeans, is_point: bool, all: &str) -> String {
     let members = &model.tables()[table.table.ix()].members;
     let names: Vec<&str> = members.iter().map(|&node| model.node(node).name.as_str()).collect();
     let parents = &model.node(members[0]).parents;

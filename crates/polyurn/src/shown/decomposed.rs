@@ -1,12 +1,11 @@
 //! Factors, marginals and expected counts of a fit, as people and programs want them.
 
-use crate::args::DecompositionArgs;
-use crate::output::{Failure, number};
-use crate::text::{columns, show_short, tokens_json};
-use polyurn::Result;
-use polyurn::decomposition::{Decomposition, Factors, Marginal, Shape};
-use polyurn::engine::{Problem, TableMeans};
-use polyurn::graph::{Model, NodeIndex};
+use super::text::{columns, show_short};
+use super::{number, tokens_json};
+use crate::decomposition::{Decomposition, Factors, Marginal, Shape};
+use crate::engine::{Problem, TableMeans};
+use crate::error::{Error, Result};
+use crate::graph::{Model, NodeIndex};
 use serde_json::{Map, Value, json};
 
 /// Entries of each component that are shown when nobody says how many.
@@ -15,26 +14,46 @@ const SHOWN_ENTRIES: usize = 8;
 const SHOWN_COMPONENTS: usize = 50;
 
 /// What was asked for, ready to be printed.
-pub struct Report {
+#[derive(Debug, Clone)]
+pub struct Decomposed {
     /// For programs.
     pub json: Value,
     /// For people.
     pub text: String,
 }
 
-impl DecompositionArgs {
+/// What to say about a fit in the words of factorisations.
+#[derive(Debug, Clone, Default)]
+pub struct DecompositionWish {
+    /// Factors and core.
+    pub factors: bool,
+    /// The largest entries of each component, this many.
+    pub top: Option<u32>,
+    /// Lists of nodes, with commas between, whose joint probabilities are wanted.
+    pub marginals: Vec<String>,
+    /// The expected count of every record.
+    pub expected: bool,
+}
+
+impl DecompositionWish {
     /// True when anything was asked for.
     pub fn is_wanted(&self) -> bool {
         self.factors || self.top.is_some() || self.expected || !self.marginals.is_empty()
     }
 
     /// Refuses what is not in the model, before any work.
+    ///
+    /// # Errors
+    /// A node that is none.
     pub fn check(&self, model: &Model) -> Result<()> {
         self.marginals.iter().try_for_each(|list| nodes(model, list).map(|_| ()))
     }
 
     /// Works out what was asked for, from tables of one labelling; `from` says which. `is_seen` says of each node whether the
     /// data show it.
+    ///
+    /// # Errors
+    /// When a table is too large, or the model is no factorisation.
     pub fn report(
         &self,
         problem: &Problem<'_>,
@@ -42,7 +61,7 @@ impl DecompositionArgs {
         tables: &[TableMeans],
         intensity: f64,
         from: &str,
-    ) -> std::result::Result<Report, Failure> {
+    ) -> Result<Decomposed> {
         let marginals = self.marginals.iter().map(|list| nodes(problem.model, list)).collect::<Result<Vec<_>>>()?;
         let decomposition = Decomposition::new(problem, tables, intensity)?;
         let mut object = json!({ "tables_from": from });
@@ -71,7 +90,7 @@ impl DecompositionArgs {
             object["expected"] = list;
             text += &shown;
         }
-        Ok(Report { json: object, text })
+        Ok(Decomposed { json: object, text })
     }
 }
 
@@ -80,11 +99,7 @@ fn nodes(model: &Model, list: &str) -> Result<Vec<NodeIndex>> {
     let of_name = |name: &str| {
         model.find(name.trim()).ok_or_else(|| {
             let known: Vec<&str> = model.nodes().iter().map(|node| node.name.as_str()).collect();
-            polyurn::Error::Setting(format!(
-                "--marginal {list}: no node {:?}; there are {}",
-                name.trim(),
-                known.join(", ")
-            ))
+            Error::Setting(format!("--marginal {list}: no node {:?}; there are {}", name.trim(), known.join(", ")))
         })
     };
     list.split(',').map(of_name).collect()

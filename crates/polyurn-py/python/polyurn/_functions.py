@@ -1,0 +1,380 @@
+"""The functions that users call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._data import Data, as_dataset
+from ._progress import Progress
+from ._results import Curve, Fit, Ranking, Score
+from ._settings import request, seed_of, threads_of
+from ._warnings import warn_all, warn_lines
+
+#: Engines whose counts may be fractions.
+FRACTIONS = ("vb", "em")
+
+
+def score(
+    model: str,
+    X: Any,
+    *,
+    a: float | Sequence[float] | None = None,
+    method: str = "auto",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    columns: Sequence[str] | None = None,
+    prior: Mapping[str, Any] | None = None,
+    shape: float | None = None,
+    b: float | None = None,
+    pseudo_count: Mapping[str, float] | None = None,
+    tied_prior: str | None = None,
+    given: str | Sequence[str] | None = None,
+    totals: tuple[int, int] | None = None,
+    time_limit: float | None = None,
+    max_memory: int | str | None = None,
+    progress: bool | None = None,
+    **engine: Any,
+) -> Score | Curve:
+    """The evidence of one model: ln p(data), all parameters integrated out.
+
+    Parameters
+    ----------
+    model : str
+        Model text, a preset such as ``"lca(3)"``, or the name of a model file.
+    X : data
+        An array or sparse tensor of counts, a frame of records, the name of a file, or :class:`Data`.
+    a : float or sequence of float, default 1
+        Equivalent sample size of the prior and shape of the Gamma prior; several values give a curve.
+    method : {"auto", "exact", "smc", "sis", "naive", "anneal", "vb"}, default "auto"
+        The engine. ``"vb"`` gives a lower bound.
+    random_state : int, generator or None
+        The seed. The same integer gives the same numbers as ``--seed`` on the command line.
+    n_jobs : int, optional
+        Threads; all cores without it. The answer does not depend on it.
+    columns : sequence of str, optional
+        Names for the axes in order, or a choice of named columns.
+    prior, shape, b, pseudo_count, tied_prior
+        The prior, as in a model file (docs/models.md).
+    given : str or sequence of str, optional
+        Seen root nodes: also give ln p(sequence) given their values.
+    totals : (int, int), optional
+        With unknown cells: the totals to list.
+    time_limit : float, optional
+        Seconds.
+    max_memory : int or str, optional
+        Bytes, or text such as ``"4G"``.
+    progress : bool, optional
+        A bar; without a word, where somebody looks.
+    **engine
+        Settings of engines: ``particles``, ``runs``, ``rejuvenate``, ``heat``, ``cooling``, ``split_merge``, ``order``,
+        ``resample``, ``ess``; ``bracket``, ``path``, ``sweeps``, ``chains``, ``chain_sweeps``; ``n_init``, ``max_iter``,
+        ``tol``, ``maximise``; ``kernel``. One that the engine has no use for is refused.
+
+    Returns
+    -------
+    Score or Curve
+
+    Examples
+    --------
+    >>> X = [[2, 1, 1, 0], [0, 0, 1, 2], [0, 0, 1, 1]]
+    >>> polyurn.score("row -> k[2] -> column", X)
+    <Score row -> k[2] -> column: ln evidence -19.8106243507, exact>
+    """
+    settings = dict(
+        model=model,
+        method=method,
+        columns=columns,
+        prior=prior,
+        shape=shape,
+        b=b,
+        pseudo_count=pseudo_count,
+        tied_prior=tied_prior,
+        given=given,
+        totals=totals,
+        time_limit=time_limit,
+        max_memory=max_memory,
+        seed=seed_of(random_state),
+        threads=threads_of(n_jobs),
+        **_engine(engine, SCORING),
+    )
+    data = as_dataset(X, fractions=method in FRACTIONS)
+    if a is None or np.isscalar(a):
+        return _score_at(data, settings, a, progress)
+    return Curve([_score_at(data, settings, value, progress) for value in a])
+
+
+def _score_at(data: _core.Dataset, settings: dict[str, Any], a: Any, progress: bool | None) -> Score:
+    with Progress(progress) as bar:
+        result, text, interrupted = _core.score(data, request(a=a, **settings), bar.watcher)
+    found = Score(json.loads(result), text, settings["model"])
+    warn_all(found.warnings, interrupted)
+    return found
+
+
+PARTICLES = ("particles", "runs", "rejuvenate", "heat", "cooling", "split_merge", "order", "resample", "ess")
+SWEEPS = ("n_init", "max_iter", "tol", "maximise")
+SCORING = (*PARTICLES, *SWEEPS, "bracket", "path", "sweeps", "chains", "chain_sweeps", "kernel")
+FITTING = (
+    *PARTICLES,
+    *SWEEPS,
+    *("init", "mode", "update", "trials", "chains", "sweeps", "warm_up", "thin", "moves", "draws", "kernel"),
+)
+
+
+def _engine(engine: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    unknown = [name for name in engine if name not in known]
+    if unknown:
+        raise TypeError(f"unknown setting {unknown[0]!r}; engines have {', '.join(known)}")
+    return engine
+
+
+def select(model: str, X: Any, **settings: Any) -> Ranking:
+    """Every size of a model in a range, ranked by evidence.
+
+    Parameters
+    ----------
+    model : str
+        A model with sizes to choose from: ``"lca(1..8)"``, ``"doc -> topic[5,10,20] -> word"``.
+    X : data
+        As for :func:`score`.
+    **settings
+        As for :func:`compare`.
+
+    Returns
+    -------
+    Ranking
+
+    Examples
+    --------
+    >>> X = [[2, 1, 1, 0], [0, 0, 1, 2], [0, 0, 1, 1]]
+    >>> ranking = polyurn.select("nmf(1..3)", X, random_state=1)
+    >>> ranking.best["sizes"], ranking.probabilities.round(3).tolist()
+    ({'k': 2}, [0.414, 0.312, 0.273])
+    """
+    return _rank(True, [model], X, **settings)
+
+
+def compare(models: Sequence[str], X: Any, **settings: Any) -> Ranking:
+    """Models that explain the same columns, ranked by evidence.
+
+    Parameters
+    ----------
+    models : sequence of str
+        Models, with or without sizes to choose from.
+    X : data
+        As for :func:`score`.
+    a : float or sequence of float, optional
+        Size of the prior; with several values the ranking is over all of them.
+    model_prior : mapping, optional
+        Weights of models by their text, or by the size that varies.
+    sensitivity : sequence of float, optional
+        Multiples of ``a`` at which to rank too; ``[]`` for none.
+    bound : bool, default True
+        Whether to compute lower bounds, to stand beside the evidence and to leave models out.
+    **settings
+        All others are those of :func:`score`.
+
+    Returns
+    -------
+    Ranking
+
+    Examples
+    --------
+    >>> table = {"rain": [0, 0, 1, 1], "wet": [0, 1, 0, 1], "count": [40, 5, 3, 20]}
+    >>> polyurn.compare(["rain -> wet", "independent"], table).best["model"]
+    'rain -> wet'
+    """
+    if isinstance(models, str):
+        raise TypeError("models: expected a list of models; for the sizes of one model there is select")
+    return _rank(False, list(models), X, **settings)
+
+
+def _rank(
+    is_select: bool,
+    models: list[str],
+    X: Any,
+    *,
+    a: float | Sequence[float] | None = None,
+    method: str = "auto",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    columns: Sequence[str] | None = None,
+    prior: Mapping[str, Any] | None = None,
+    shape: float | None = None,
+    b: float | None = None,
+    pseudo_count: Mapping[str, float] | None = None,
+    tied_prior: str | None = None,
+    model_prior: Mapping[Any, float] | None = None,
+    sensitivity: Sequence[float] | None = None,
+    bound: bool = True,
+    time_limit: float | None = None,
+    max_memory: int | str | None = None,
+    progress: bool | None = None,
+    **engine: Any,
+) -> Ranking:
+    several = a is not None and not np.isscalar(a)
+    if several and sensitivity:
+        raise ValueError("sensitivity: a has several values already; leave one of the two out")
+    asked = request(
+        a=None if several else a,
+        a_values=a if several else None,
+        method=method,
+        columns=columns,
+        prior=prior,
+        shape=shape,
+        b=b,
+        pseudo_count=pseudo_count,
+        tied_prior=tied_prior,
+        sensitivity=sensitivity,
+        bound=bound,
+        time_limit=time_limit,
+        max_memory=max_memory,
+        seed=seed_of(random_state),
+        threads=threads_of(n_jobs),
+        **_engine(engine, SCORING),
+    )
+    weights = None if model_prior is None else {str(key): float(weight) for key, weight in model_prior.items()}
+    data = as_dataset(X, fractions=method in FRACTIONS)
+    with Progress(progress) as bar:
+        result, text, lines, interrupted = _core.rank(is_select, data, models, weights, asked, bar.watcher)
+    ranking = Ranking(json.loads(result), text)
+    warn_lines([line for line in lines if line not in {one["message"] for one in ranking.warnings}])
+    warn_all(ranking.warnings, interrupted)
+    return ranking
+
+
+def fit(
+    model: str,
+    X: Any,
+    *,
+    a: float | None = None,
+    method: str = "vb",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    columns: Sequence[str] | None = None,
+    prior: Mapping[str, Any] | str | None = None,
+    shape: float | None = None,
+    b: float | None = None,
+    pseudo_count: Mapping[str, float] | None = None,
+    tied_prior: str | None = None,
+    time_limit: float | None = None,
+    max_memory: int | str | None = None,
+    progress: bool | None = None,
+    **engine: Any,
+) -> Fit:
+    """Tables of one model, fitted to data.
+
+    Parameters
+    ----------
+    model, X, a, random_state, n_jobs, columns, shape, b, pseudo_count, tied_prior, time_limit, max_memory, progress
+        As for :func:`score`.
+    method : {"vb", "exact", "smc", "gibbs", "em", "dual-em", "icm"}, default "vb"
+        The engine.
+    prior : mapping or "none", optional
+        The prior, or none for maximum likelihood by ``"em"``.
+    **engine
+        Settings of engines: those of particles as for :func:`score`, ``draws``; ``n_init``, ``max_iter``, ``tol``, ``init``
+        (tables to start from, by node), ``maximise``, ``mode``, ``update``, ``trials``; ``chains``, ``sweeps``, ``warm_up``,
+        ``thin``, ``moves``.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> X = [[4, 4, 0, 0], [4, 4, 0, 0], [0, 0, 4, 4]]
+    >>> fit = polyurn.fit("row -> k[2] -> column", X, method="em", prior="none", random_state=1)
+    >>> abs(fit.kl_divergence) < 1e-6
+    True
+    """
+    asked = request(
+        model=model,
+        a=a,
+        method=method,
+        columns=columns,
+        prior=prior,
+        shape=shape,
+        b=b,
+        pseudo_count=pseudo_count,
+        tied_prior=tied_prior,
+        time_limit=time_limit,
+        max_memory=max_memory,
+        seed=seed_of(random_state),
+        threads=threads_of(n_jobs),
+        **_engine(engine, FITTING),
+    )
+    data = as_dataset(X, fractions=method in FRACTIONS)
+    with Progress(progress) as bar:
+        core, summary, interrupted = _core.fit(data, asked, bar.watcher)
+    found = Fit(core, json.loads(summary))
+    warn_all(found.warnings, interrupted)
+    return found
+
+
+def simulate(
+    model: str,
+    tokens: int | None = None,
+    *,
+    seen: Sequence[str] | Mapping[str, int | None] | None = None,
+    full: bool = False,
+    a: float | None = None,
+    random_state: Any = None,
+    prior: Mapping[str, Any] | None = None,
+    shape: float | None = None,
+    b: float | None = None,
+    pseudo_count: Mapping[str, float] | None = None,
+    tied_prior: str | None = None,
+    progress: bool | None = None,
+) -> Data:
+    """Data drawn from a model: tables from the prior, tokens from the tables.
+
+    Parameters
+    ----------
+    model : str
+        A model whose nodes all have sizes, or get them by ``seen``.
+    tokens : int, optional
+        How many; drawn from the prior without it, which needs ``b``.
+    seen : sequence of str or mapping, optional
+        The seen nodes, with sizes where the model gives none; all without it.
+    full : bool, default False
+        Whether hidden nodes are among the columns.
+    a, random_state, prior, shape, b, pseudo_count, tied_prior, progress
+        As for :func:`score`.
+
+    Returns
+    -------
+    Data
+
+    Examples
+    --------
+    >>> polyurn.simulate("r[2] -> i[3] j[4]", 10, seen=["i", "j"], random_state=1).n_tokens
+    10.0
+    """
+    sized = None
+    if seen is not None:
+        sized = list(seen.items()) if isinstance(seen, Mapping) else [(name, None) for name in seen]
+    asked = request(
+        model=model,
+        a=a,
+        prior=prior,
+        shape=shape,
+        b=b,
+        pseudo_count=pseudo_count,
+        tied_prior=tied_prior,
+        seed=seed_of(random_state),
+    )
+    with Progress(progress) as bar:
+        names, sizes, is_seen, values, counts, said = _core.simulate(tokens, sized, asked, bar.watcher)
+    warn_lines(said)
+    shown = [ix for ix in range(len(names)) if full or seen is None or is_seen[ix]]
+    # Cells in order of their coordinates, as the command line writes them.
+    order = np.lexsort([values[:, ix] for ix in reversed(shown)]) if shown and len(values) else slice(None)
+    columns = [(names[ix], np.ascontiguousarray(values[order, ix]), None, sizes[ix], 0) for ix in shown]
+    merged = _core.Dataset.from_codes("simulated", columns, np.ascontiguousarray(counts[order]), len(counts), False)
+    return Data(merged)

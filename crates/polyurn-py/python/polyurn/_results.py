@@ -1,0 +1,536 @@
+"""Results: what was found, as numbers, tables, plots and pages."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._settings import number
+
+
+class _Result:
+    """What all results have: the JSON of the command line, warnings, and a page in notebooks."""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self._found = found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was found, by the names of the command line's ``--json``."""
+        return json.loads(json.dumps(self._found))
+
+    @property
+    def json(self) -> str:
+        """The same as text."""
+        return json.dumps(self._found)
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What is to be known, each with its ``kind`` and ``message``."""
+        return self._found["warnings"]
+
+    @property
+    def seed(self) -> int:
+        """The seed, given or drawn: giving it repeats the run."""
+        return self._found["seed"]
+
+    @property
+    def seconds(self) -> float:
+        """Time that it took."""
+        return self._found["seconds"]
+
+    def __getitem__(self, name: str) -> Any:
+        return number(self._found[name])
+
+
+class Report(str):
+    """A page: text that notebooks show as the page that it is."""
+
+    def _repr_html_(self) -> str:
+        source = html.escape(self, quote=True)
+        return f'<iframe srcdoc="{source}" style="width: 100%; height: 40em; border: none" sandbox="allow-scripts"></iframe>'
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page to a file."""
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(self)
+
+
+def _table_html(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><caption>{html.escape(caption)}</caption><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _shown(value: float | None, error: float | None) -> str:
+    """A logarithm with as many digits as its error leaves."""
+    if value is None:
+        return ""
+    if error is None or not 0 < error < float("inf"):
+        return f"{value:.10f}"
+    decimals = int(np.clip(1 - np.floor(np.log10(error)), 1, 10))
+    return f"{value:.{decimals}f} +- {error:.{decimals}f}"
+
+
+class Score(_Result):
+    """The evidence of one model.
+
+    Attributes
+    ----------
+    log_evidence : float
+        ln p(data): exact, an estimate, or for ``method="vb"`` a lower bound, as ``bound`` says.
+    std_error : float or None
+        Its standard error; none where it is exact.
+    bound : {"exact", "estimate", "lower", "bracket"}
+        What the number is.
+    log_p_total, log_arrangements, log_p_sequence : float
+        Its three parts.
+    """
+
+    def __init__(self, found: dict[str, Any], text: str, model: str) -> None:
+        super().__init__(found)
+        self._text = text
+        self.model = model
+
+    @property
+    def log_evidence(self) -> float:
+        return self["log_marginal"]
+
+    @property
+    def std_error(self) -> float | None:
+        return self["std_error"]
+
+    @property
+    def bound(self) -> str:
+        return self["bound"]
+
+    @property
+    def method(self) -> str:
+        return self["method"]
+
+    @property
+    def log_p_total(self) -> float:
+        return self["log_p_total"]
+
+    @property
+    def log_arrangements(self) -> float:
+        return self["log_arrangements"]
+
+    @property
+    def log_p_sequence(self) -> float:
+        return self["log_p_sequence"]
+
+    @property
+    def bracket(self) -> tuple[float, float] | None:
+        """A lower and an upper bound, if the engine gave both."""
+        return (self["lower"], self["upper"]) if "lower" in self._found else None
+
+    def _name(self) -> str:
+        return "lower bound (ELBO)" if self.bound == "lower" else "ln evidence"
+
+    def __repr__(self) -> str:
+        shown = _shown(self.log_evidence, self.std_error)
+        return f"<Score {self.model}: {self._name()} {shown}, {self.method}>"
+
+    def __str__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [self._name(), _shown(self.log_evidence, self.std_error)],
+            ["total", _shown(self.log_p_total, self.std_error)],
+            ["arrangements", _shown(self.log_arrangements, self.std_error)],
+            ["sequence", _shown(self.log_p_sequence, self.std_error)],
+            ["method", f"{self.method} ({self['why']})"],
+        ]
+        return _table_html(["", "value"], [row for row in rows if row[1]], self.model)
+
+    def to_pandas(self) -> Any:
+        """A series of all numbers and words."""
+        import pandas as pd
+
+        plain = {name: number(value) for name, value in self._found.items() if not isinstance(value, (list, dict))}
+        return pd.Series(plain, name=self.model)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Estimates of the single runs, and their mean with its error. Needs matplotlib.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        ax = _axes(ax)
+        runs = [number(value) for value in self._found["run_log_marginals"]]
+        ax.axhline(self.log_evidence, color="C0", label=self._name())
+        if self.std_error:
+            low, high = self.log_evidence - self.std_error, self.log_evidence + self.std_error
+            ax.axhspan(low, high, color="C0", alpha=0.2, label="standard error")
+        if runs:
+            ax.plot(range(1, len(runs) + 1), runs, "o", color="C1", label="runs")
+            ax.set_xlabel("run")
+        ax.set_ylabel("ln evidence")
+        ax.legend()
+        return ax
+
+    def to_inferencedata(self) -> Any:
+        """The estimates of the runs as ArviZ wants them. Needs ArviZ."""
+        import arviz as az
+
+        runs = [number(value) for value in self._found["run_log_marginals"]] or [self.log_evidence]
+        stats = {"log_evidence": np.array(runs)[:, None]}
+        return az.from_dict({"sample_stats": stats}) if _is_new_arviz(az) else az.from_dict(sample_stats=stats)
+
+
+class Curve:
+    """The evidence of one model at several sizes of the prior; a sequence of :class:`Score`."""
+
+    def __init__(self, scores: list[Score]) -> None:
+        self.scores = scores
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, ix: int) -> Score:
+        return self.scores[ix]
+
+    def __iter__(self) -> Iterator[Score]:
+        return iter(self.scores)
+
+    @property
+    def best(self) -> Score:
+        """The score with the largest evidence."""
+        return max(self.scores, key=lambda score: score.log_evidence)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """What each score says."""
+        return [score.to_dict() for score in self.scores]
+
+    def to_pandas(self) -> Any:
+        """A frame with one row for each value of ``a``."""
+        import pandas as pd
+
+        names = ["a", "log_marginal", "std_error", "log_p_total", "log_arrangements", "log_p_sequence", "method", "bound"]
+        return pd.DataFrame([{name: score[name] for name in names} for score in self.scores])
+
+    def plot(self, ax: Any = None) -> Any:
+        """ln evidence against ``a``, on a logarithmic scale. Needs matplotlib."""
+        ax = _axes(ax)
+        a = [score["a"] for score in self.scores]
+        errors = [score.std_error or 0.0 for score in self.scores]
+        ax.errorbar(a, [score.log_evidence for score in self.scores], errors, marker="o")
+        ax.set_xscale("log")
+        ax.set_xlabel("a")
+        ax.set_ylabel(self.scores[0]._name())
+        return ax
+
+    def __repr__(self) -> str:
+        best = self.best
+        return f"<Curve of {len(self)} values of a: largest {_shown(best.log_evidence, best.std_error)} at a = {best['a']:g}>"
+
+    def _repr_html_(self) -> str:
+        rows = [[f"{one['a']:g}", _shown(one.log_evidence, one.std_error), one.method] for one in self.scores]
+        return _table_html(["a", self.scores[0]._name(), "method"], rows, self.scores[0].model)
+
+
+class Ranking(_Result):
+    """Models ranked by their evidence, best first.
+
+    Attributes
+    ----------
+    models : list of dict
+        One for each model, with the fields of a score and ``model``, ``sizes``, ``posterior_probability``,
+        ``log_bayes_factor`` and their errors.
+    best : dict
+        ``model``, ``sizes`` and ``a`` of the best.
+    verdict : str
+        What it comes to, in a sentence.
+    """
+
+    def __init__(self, found: dict[str, Any], text: str) -> None:
+        super().__init__(found)
+        self._text = text
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        return self._found["models"]
+
+    @property
+    def best(self) -> dict[str, Any]:
+        return self._found["best"]
+
+    @property
+    def verdict(self) -> str:
+        return self._found["verdict"]
+
+    @property
+    def settled(self) -> bool:
+        """Whether the errors leave no doubt about the best."""
+        return self._found["settled"]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was ended before its time."""
+        return self._found["interrupted"]
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """Posterior probability of each model; NaN where no more than a bound is known."""
+        return np.array([np.nan if p is None else p for p in self._column("posterior_probability")], dtype=float)
+
+    def _column(self, name: str) -> list[Any]:
+        return [number(model[name]) for model in self.models]
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __repr__(self) -> str:
+        return f"<Ranking of {len(self.models)} model{'s' * (len(self.models) != 1)}: {self.verdict}>"
+
+    def __str__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for model in self.models:
+            p = model["posterior_probability"]
+            evidence = _shown(number(model["log_marginal"]), model["std_error"])
+            factor = number(model["log_bayes_factor"])
+            rows.append(
+                [
+                    model["model"],
+                    (">= " if model["is_lower_bound"] else "") + evidence,
+                    "" if factor is None else f"{factor:.2f}",
+                    "" if p is None else f"{100 * p:.1f} %",
+                    model["method"],
+                ]
+            )
+        head = ["model", "ln evidence", "ln Bayes factor", "probability", "method"]
+        return _table_html(head, rows, self.verdict)
+
+    def to_pandas(self) -> Any:
+        """A frame with one row for each model, best first."""
+        import pandas as pd
+
+        names = [
+            *("log_marginal", "std_error", "bound", "elbo", "log_bayes_factor", "log_bayes_factor_error"),
+            *("prior_probability", "posterior_probability", "posterior_probability_error"),
+            *("is_lower_bound", "a", "method", "why", "seconds"),
+        ]
+        rows = [
+            {"model": model["model"], **model["sizes"], **{name: number(model[name]) for name in names}}
+            for model in self.models
+        ]
+        return pd.DataFrame(rows)
+
+    def plot(self, ax: Any = None) -> Any:
+        """ln evidence with errors: against the size where one varies, else a row for each model. Needs matplotlib."""
+        ax = _axes(ax)
+        values = self._column("log_marginal")
+        errors = [error or 0.0 for error in self._column("std_error")]
+        sizes = [model["sizes"] for model in self.models]
+        names = {name for size in sizes for name in size}
+        if len(names) == 1 and all(sizes):
+            name = next(iter(names))
+            order = np.argsort([size[name] for size in sizes])
+            x = [sizes[ix][name] for ix in order]
+            ax.errorbar(x, [values[ix] for ix in order], [errors[ix] for ix in order], marker="o")
+            ax.set_xlabel(name)
+            ax.set_ylabel("ln evidence")
+        else:
+            y = np.arange(len(values))
+            ax.errorbar(values, y, xerr=errors, fmt="o")
+            ax.set_yticks(y, [model["model"] for model in self.models])
+            ax.invert_yaxis()
+            ax.set_xlabel("ln evidence")
+        return ax
+
+    def report(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Report:
+        """The page with all plots; notebooks show it, and it is written to ``path`` if there is one."""
+        page = Report(_core.report(self.json, title))
+        if path is not None:
+            page.save(path)
+        return page
+
+
+class Fit(_Result):
+    """Tables of one model, fitted to data.
+
+    Attributes
+    ----------
+    objective : float
+        What the engine maximised or estimated: the lower bound for ``"vb"``, the likelihood for ``"em"`` without a prior.
+    log_evidence : float or None
+        ln p(data), for engines that give it.
+    kl_divergence : float or None
+        Distance of the expected counts from the data.
+    nodes : list of dict
+        Name, size, parents of each node, and whether it is seen.
+    """
+
+    def __init__(self, core: _core.Fit, found: dict[str, Any]) -> None:
+        super().__init__(found)
+        self._core = core
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Fit:
+        """Reads a fit file, of :meth:`save` or of the command line's ``fit -o``."""
+        return cls._of(_core.Fit.read(os.fspath(path)))
+
+    @classmethod
+    def _of(cls, core: _core.Fit) -> Fit:
+        found = json.loads(core.json())
+        found.pop("tables", None)
+        return cls(core, {"seconds": None, **found})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a fit file, which the command line reads too."""
+        with open(path, "wb") as out:
+            out.write(self._core.to_bytes())
+
+    @property
+    def method(self) -> str:
+        return self["method"]
+
+    @property
+    def objective(self) -> float:
+        return self["objective"]
+
+    @property
+    def objective_trace(self) -> list[float]:
+        """The objective after each sweep."""
+        return [number(value) for value in self._found["objective_trace"]]
+
+    @property
+    def log_evidence(self) -> float | None:
+        return self["log_marginal"] if self.method in ("exact", "smc") else None
+
+    @property
+    def kl_divergence(self) -> float | None:
+        return self["kl_divergence"]
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        return [dict(zip(("name", "size", "seen", "parents"), node)) for node in self._core.nodes]
+
+    def labels(self, node: str) -> list[str]:
+        """What the values of a node are called."""
+        names, first = self._core.labels(node)
+        if names is not None:
+            return names
+        size = next(one["size"] for one in self.nodes if one["name"] == node)
+        return [str(first + value) for value in range(size)]
+
+    def table(self, node: str, *, draw: str | int | None = None) -> np.ndarray:
+        """Probabilities of a node's values: the last axis; the axes before it are its parents."""
+        _, sizes, cells = self._core.table(node, draw)
+        return cells.reshape(sizes)
+
+    def marginal(self, nodes: Sequence[str], *, draw: str | int | None = None) -> np.ndarray:
+        """Joint probabilities of some nodes, all others summed out."""
+        _, sizes, cells = self._core.marginal(list(nodes), draw)
+        return cells.reshape(sizes)
+
+    def factors(self, *, draw: str | int | None = None) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+        """The core, and for each seen node its probabilities given the hidden nodes that it depends on.
+
+        Particles and chains name hidden values differently in each run, so without ``draw`` theirs come from the best
+        allocation.
+        """
+        if draw is None and self._core.draws[0]:
+            draw = "best"
+        _, core, matrices = self._core.factors(draw)
+        by_node = {names[-1]: cells.reshape(sizes) for names, sizes, cells in matrices}
+        return None if core is None else core[2].reshape(core[1]), by_node
+
+    def report(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Report:
+        """The page with tables and plots; notebooks show it, and it is written to ``path`` if there is one."""
+        page = Report(_core.report(self._core.json(), title))
+        if path is not None:
+            page.save(path)
+        return page
+
+    def to_pandas(self, node: str | None = None) -> Any:
+        """The table of a node as a frame, or one series of all tables."""
+        import pandas as pd
+
+        nodes = [node] if node is not None else [group[0] for group in self._core.tables]
+        series = []
+        for name in nodes:
+            table = self.table(name)
+            parents = next(one["parents"] for one in self.nodes if one["name"] == name)
+            index = pd.MultiIndex.from_product([self.labels(one) for one in [*parents, name]], names=[*parents, name])
+            series.append(pd.Series(table.ravel(), index=index, name=f"p({name})"))
+        if node is not None:
+            return series[0].unstack(-1) if series[0].index.nlevels > 1 else series[0]
+        # Tables have different parents, so their rows are told apart by one text each.
+        flat = [one.set_axis([_row_name(one.index.names, key) for key in one.index]) for one in series]
+        return pd.concat(flat, keys=nodes, names=["node", "row"]).rename("probability")
+
+    def plot(self, ax: Any = None) -> Any:
+        """The objective sweep by sweep. Needs matplotlib."""
+        ax = _axes(ax)
+        trace = self.objective_trace
+        ax.plot(range(1, len(trace) + 1), trace)
+        ax.set_xlabel("sweep")
+        ax.set_ylabel("objective")
+        return ax
+
+    def to_inferencedata(self) -> Any:
+        """Draws of the tables as ArviZ wants them: one chain of the draws that were kept. Needs ArviZ, and ``draws``."""
+        import arviz as az
+
+        n_draws = self._core.draws[1]
+        if n_draws == 0:
+            raise ValueError('this fit holds no draws; fit with method="smc" or "gibbs" and draws=100')
+        posterior, dims, coords = {}, {}, {}
+        for group in self._core.tables:
+            name = group[0]
+            posterior[name] = np.stack([self.table(name, draw=ix) for ix in range(n_draws)])[None]
+            parents = next(one["parents"] for one in self.nodes if one["name"] == name)
+            dims[name] = [f"{node}_value" for node in [*parents, name]]
+            coords.update({f"{node}_value": self.labels(node) for node in [*parents, name]})
+        if _is_new_arviz(az):
+            return az.from_dict({"posterior": posterior}, dims=dims, coords=coords)
+        return az.from_dict(posterior=posterior, dims=dims, coords=coords)
+
+    def __repr__(self) -> str:
+        hidden = ", ".join(f"{one['name']}[{one['size']}]" for one in self.nodes if not one["seen"])
+        return f"<Fit by {self.method}, hidden {hidden or 'nothing'}: objective {self.objective:.6g}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ["model", self._found["model"]],
+            ["method", self.method],
+            ["objective", f"{self.objective:.6g}"],
+            ["KL divergence", "" if self.kl_divergence is None else f"{self.kl_divergence:.6g}"],
+            ["converged", str(self._found.get("converged"))],
+        ]
+        return _table_html(["", "value"], [row for row in rows if row[1]], "fit")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"core": self._core, "found": self._found}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._core, self._found = state["core"], state["found"]
+
+
+def _row_name(names: Sequence[str], key: Any) -> str:
+    return ", ".join(f"{name}={value}" for name, value in zip(names, key if isinstance(key, tuple) else (key,)))
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots()[1]
+
+
+def _is_new_arviz(az: Any) -> bool:
+    """Whether groups come in one mapping, as from ArviZ 1 on."""
+    return int(az.__version__.split(".")[0]) >= 1

@@ -1,0 +1,89 @@
+"""Warnings of the library as Python warnings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+
+class PolyurnWarning(UserWarning):
+    """Something to know about a result that is still usable."""
+
+
+class DataWarning(PolyurnWarning):
+    """Something odd in the data, or about how they fit the model."""
+
+
+class PriorWarning(PolyurnWarning):
+    """Something to know about the prior."""
+
+
+class EstimateWarning(PolyurnWarning):
+    """An estimate is less firm than its error says."""
+
+
+class NotConvergedWarning(PolyurnWarning):
+    """Sweeps or chains have not come to rest."""
+
+
+class LabelWarning(PolyurnWarning):
+    """Hidden values can be exchanged, and what that means for tables."""
+
+
+class TimeWarning(PolyurnWarning):
+    """The time limit came before all was done."""
+
+
+class InterruptedWarning(TimeWarning):
+    """Somebody interrupted the run, and the answer is from what was finished."""
+
+
+_CLASSES: dict[str, type[PolyurnWarning]] = {
+    "columns_left_out": DataWarning,
+    "duplicate_rows": DataWarning,
+    "counts_rounded": DataWarning,
+    "impossible_data": DataWarning,
+    "impossible_start": DataWarning,
+    "unused_values": DataWarning,
+    "odd": DataWarning,
+    "same_model": DataWarning,
+    "edges_added": DataWarning,
+    "inconsistent_prior": PriorWarning,
+    "size_without_maximum": PriorWarning,
+    "label_averaged": LabelWarning,
+    "labels_of_one_run": LabelWarning,
+    "labels_of_one_chain": LabelWarning,
+    "low_effective_sample_size": EstimateWarning,
+    "runs_disagree": EstimateWarning,
+    "dominant_run": EstimateWarning,
+    "no_error_estimate": EstimateWarning,
+    "few_moves": EstimateWarning,
+    "wide_bracket": EstimateWarning,
+    "chains_apart": EstimateWarning,
+    "below_bound": EstimateWarning,
+    "no_hits": EstimateWarning,
+    "not_converged": NotConvergedWarning,
+    "starts_disagree": NotConvergedWarning,
+    "chains_disagree": NotConvergedWarning,
+    "time_up": TimeWarning,
+    "starts_cut": TimeWarning,
+    "sweeps_cut": TimeWarning,
+    "models_left_out": TimeWarning,
+    "values_left_out": TimeWarning,
+}
+
+
+def warn_all(said: Iterable[dict[str, Any]], interrupted: bool, stacklevel: int = 3) -> None:
+    """Warns of everything that a result says, and of an interrupt."""
+    for one in said:
+        warnings.warn(one["message"], _CLASSES.get(one["kind"], PolyurnWarning), stacklevel=stacklevel + 1)
+    if interrupted:
+        message = "interrupted: the answer is from what was finished until then"
+        warnings.warn(message, InterruptedWarning, stacklevel=stacklevel + 1)
+
+
+def warn_lines(lines: Iterable[str], stacklevel: int = 3) -> None:
+    """Warns of lines that are text already."""
+    for line in lines:
+        warnings.warn(line, PolyurnWarning, stacklevel=stacklevel + 1)

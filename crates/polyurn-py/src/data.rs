@@ -1,0 +1,198 @@
+//! Tables in memory become datasets of the library: codes and labels of each column, and a count for each row.
+
+use crate::codes::Codes;
+use crate::errors::OrException;
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use polyurn::counts::{self, Cell, DatasetBuilder, Labels, MISSING, RowCount};
+use polyurn::io::{self, Format, ReadOptions, count_of};
+use polyurn::{Error, Result};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Distinct rows with counts, and labels of each column.
+#[pyclass(frozen, module = "polyurn._core")]
+#[derive(Debug)]
+pub struct Dataset {
+    data: Arc<counts::Dataset>,
+}
+
+/// One column as Python hands it over: its name, codes, labels or else the number of values, and what value 0 is called.
+type Column<'py> = (Option<String>, Bound<'py, PyAny>, Option<Vec<String>>, Option<u32>, u32);
+
+/// Counts of rows.
+enum RowCounts<'py> {
+    /// Each row is a token.
+    Ones,
+    /// Whole numbers.
+    Whole(PyReadonlyArray1<'py, u64>),
+    /// Any numbers; NaN is an unknown count.
+    Real(PyReadonlyArray1<'py, f64>),
+}
+
+impl<'py> RowCounts<'py> {
+    fn new(counts: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+        let Some(counts) = counts else { return Ok(RowCounts::Ones) };
+        if let Ok(whole) = counts.cast::<PyArray1<u64>>() {
+            return Ok(RowCounts::Whole(whole.readonly()));
+        }
+        match counts.cast::<PyArray1<f64>>() {
+            Ok(real) => Ok(RowCounts::Real(real.readonly())),
+            Err(_) => Err(PyValueError::new_err("counts: expected an array of uint64 or float64")),
+        }
+    }
+
+    fn at(&self, row: usize) -> Result<RowCount, String> {
+        match self {
+            RowCounts::Ones => Ok(RowCount::Tokens(1)),
+            RowCounts::Whole(counts) => {
+                Ok(RowCount::Tokens(*counts.get(row).ok_or("there are fewer counts than rows")?))
+            }
+            RowCounts::Real(counts) => count_of(*counts.get(row).ok_or("there are fewer counts than rows")?),
+        }
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    /// Collects rows of codes.
+    #[staticmethod]
+    #[pyo3(signature = (source, columns, counts, n_rows, fractions))]
+    fn from_codes(
+        source: &str,
+        columns: Vec<Column<'_>>,
+        counts: Option<Bound<'_, PyAny>>,
+        n_rows: usize,
+        fractions: bool,
+    ) -> PyResult<Self> {
+        let counts = RowCounts::new(counts.as_ref())?;
+        let mut builder = DatasetBuilder::new(source);
+        if fractions {
+            builder.take_fractions();
+        }
+        if matches!(counts, RowCounts::Ones) {
+            builder.rows_are_tokens();
+        }
+        let mut codes = Vec::with_capacity(columns.len());
+        for (name, column, labels, size, first) in columns {
+            match labels {
+                Some(labels) => builder.coded_column(name, labels),
+                None => builder.index_column(name, first, size),
+            }
+            let column = Codes::new(&column)?;
+            if column.len() != n_rows {
+                return Err(PyValueError::new_err(format!("{source}: columns differ in length")));
+            }
+            codes.push(column);
+        }
+        fill(&mut builder, source, &codes, &counts, n_rows).or_exception()?;
+        Ok(Dataset { data: Arc::new(builder.finish()) })
+    }
+
+    /// Reads a file.
+    #[staticmethod]
+    #[pyo3(signature = (path, format, fractions))]
+    fn read(py: Python<'_>, path: PathBuf, format: Option<&str>, fractions: bool) -> PyResult<Self> {
+        let format = format.map(str::parse::<Format>).transpose().or_exception()?;
+        let data = py.detach(|| io::read(&path, &ReadOptions { format, fractions })).or_exception()?;
+        Ok(Dataset { data: Arc::new(data) })
+    }
+
+    /// What it is called in messages.
+    #[getter]
+    fn source(&self) -> &str {
+        &self.data.source
+    }
+
+    /// Names of the columns.
+    #[getter]
+    fn names(&self) -> Vec<Option<String>> {
+        self.data.columns.iter().map(|column| column.name.clone()).collect()
+    }
+
+    /// Number of values of each column.
+    #[getter]
+    fn sizes(&self) -> Vec<u32> {
+        self.data.columns.iter().map(|column| column.labels.len()).collect()
+    }
+
+    /// What the values of a column are called; none where they are numbers, with the first of them.
+    fn labels(&self, column: usize) -> PyResult<(Option<Vec<String>>, u32)> {
+        let column = self.data.columns.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
+        Ok(match &column.labels {
+            Labels::Named(names) => (Some(names.clone()), 0),
+            Labels::Indexed { first, .. } => (None, *first),
+        })
+    }
+
+    /// Codes of the distinct rows in one column.
+    fn codes<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let values = self.data.values.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
+        Ok(PyArray1::from_slice(py, values))
+    }
+
+    /// Counts of the distinct rows, in tokens.
+    fn counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_iter(py, self.data.counts.iter().map(|count| self.data.unit.tokens(count)))
+    }
+
+    /// Cells of unknown count, a code for each column.
+    #[getter]
+    fn unknown(&self) -> Vec<Vec<u32>> {
+        self.data.unknown.clone()
+    }
+
+    /// Number of distinct rows.
+    fn __len__(&self) -> usize {
+        self.data.n_rows()
+    }
+
+    /// Whether counts are whole.
+    #[getter]
+    fn is_whole(&self) -> bool {
+        self.data.unit.is_token()
+    }
+
+    /// Tokens in all.
+    #[getter]
+    fn n_tokens(&self) -> f64 {
+        self.data.unit.tokens(self.data.n_tokens().unwrap_or(u64::MAX))
+    }
+
+    /// What is odd about it.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.data.warnings.iter().map(ToString::to_string).collect()
+    }
+}
+
+impl Dataset {
+    /// The rows.
+    pub fn get(&self) -> &Arc<counts::Dataset> {
+        &self.data
+    }
+}
+
+fn fill(
+    builder: &mut DatasetBuilder,
+    source: &str,
+    codes: &[Codes<'_>],
+    counts: &RowCounts<'_>,
+    n_rows: usize,
+) -> Result<()> {
+    let mut cells = vec![Cell::Missing; codes.len()];
+    for row in 0..n_rows {
+        let line = row as u64 + 1;
+        for (cell, column) in cells.iter_mut().zip(codes) {
+            *cell = match column.at(row) {
+                Some(MISSING) => Cell::Missing,
+                Some(code) => Cell::Index(code),
+                None => return Err(Error::data_at(source, line, None, "a code goes beyond 32 bits")),
+            };
+        }
+        let count = counts.at(row).map_err(|message| Error::data_at(source, line, Some("count"), message))?;
+        builder.push(line, cells.iter().copied(), count)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! A fit applied to new records: their probability, and the posterior of what they do not show.
+
+use crate::codes::Codes;
+use crate::errors::OrException;
+use crate::fit::{DrawRequest, Fit, draw_of};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use polyurn::Result;
+use polyurn::counts::MISSING;
+use polyurn::graph::{NodeIndex, TableIndex, local_nodes};
+use polyurn::predict::{NewRows, Predictor, Question, Workspace};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::collections::HashMap;
+
+/// Rows at least that are worth a thread.
+const CHUNK: usize = 256;
+
+/// ln probability of each row, the same given the values of document-like nodes, the posterior of each wanted node (rows
+/// by values), and for each group its rows below the grouped node: a table's name, cells of a group, and all cells.
+type Predicted<'py> = (
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Vec<Bound<'py, PyArray2<f64>>>,
+    Vec<(String, Bound<'py, PyArray2<f64>>)>,
+);
+
+/// Applies a fit to rows. `columns` are names of nodes and values of the fit; `groups` are a document-like node, a number for
+/// each row that says which new value it belongs to, how many there are, and the weight of each row in learning about it.
+#[pyfunction]
+#[pyo3(signature = (fit, columns, groups, wanted, draw, n_rows, threads))]
+#[allow(clippy::too_many_arguments, reason = "the private half of a function with keywords")]
+pub fn predict<'py>(
+    py: Python<'py>,
+    fit: PyRef<'py, Fit>,
+    columns: Vec<(String, Bound<'py, PyAny>)>,
+    groups: Option<(String, Bound<'py, PyAny>, usize, PyReadonlyArray1<'py, f64>)>,
+    wanted: Vec<String>,
+    draw: Option<DrawRequest>,
+    n_rows: usize,
+    threads: usize,
+) -> PyResult<Predicted<'py>> {
+    let predictor = Predictor::new(fit.file(), draw_of(draw.as_ref()).or_exception()?).or_exception()?;
+    let records = fit.records(&columns, n_rows)?;
+    let wanted = wanted.iter().map(|name| fit.find(name)).collect::<Result<Vec<_>>>().or_exception()?;
+    let groups = groups.map(|groups| fit.groups(&predictor, groups, n_rows)).transpose()?;
+    let answers =
+        py.detach(|| Rows { predictor: &predictor, records, groups, wanted }.answer(threads)).or_exception()?;
+    let posteriors = answers.posteriors.into_iter().map(|(size, cells)| {
+        let n = cells.len().checked_div(size).unwrap_or(0);
+        PyArray1::from_vec(py, cells).reshape([n, size])
+    });
+    let new_rows = answers.new_rows.into_iter().map(|(name, width, cells)| {
+        let n = cells.len().checked_div(width).unwrap_or(0);
+        Ok((name, PyArray1::from_vec(py, cells).reshape([n, width])?))
+    });
+    Ok((
+        PyArray1::from_vec(py, answers.ln_p),
+        PyArray1::from_vec(py, answers.ln_given),
+        posteriors.collect::<PyResult<_>>()?,
+        new_rows.collect::<PyResult<_>>()?,
+    ))
+}
+
+impl Fit {
+    /// A value of every node for each row.
+    fn records(&self, columns: &[(String, Bound<'_, PyAny>)], n_rows: usize) -> PyResult<Vec<Vec<u32>>> {
+        let model = &self.file().model;
+        let mut records = vec![vec![MISSING; model.n_nodes()]; n_rows];
+        for (name, codes) in columns {
+            let node = self.find(name).or_exception()?;
+            let codes = Codes::new(codes)?;
+            if codes.len() != n_rows {
+                return Err(PyValueError::new_err("columns differ in length"));
+            }
+            let size = model.node(node).size;
+            for (row, record) in records.iter_mut().enumerate() {
+                record[node.ix()] = match codes.at(row) {
+                    // The size itself stands for a new value of a document-like node.
+                    Some(code) if code <= size || code == MISSING => code,
+                    _ => return Err(PyValueError::new_err(format!("{name}: a code is out of range"))),
+                };
+            }
+        }
+        Ok(records)
+    }
+
+    fn groups(
+        &self,
+        predictor: &Predictor<'_>,
+        (name, codes, n_groups, weights): (String, Bound<'_, PyAny>, usize, PyReadonlyArray1<'_, f64>),
+        n_rows: usize,
+    ) -> PyResult<Groups> {
+        let node = self.find(&name).or_exception()?;
+        let Some(root) = predictor.open_roots().iter().position(|&open| open == node) else {
+            let message = format!("{name}: the fit has no rows for a value that it does not know");
+            return Err(PyValueError::new_err(message));
+        };
+        let codes = Codes::new(&codes)?;
+        let weights = weights.as_slice()?;
+        if codes.len() != n_rows || weights.len() != n_rows {
+            return Err(PyValueError::new_err("groups and rows differ in length"));
+        }
+        let of_row = (0..n_rows).map(|row| codes.at(row).filter(|&group| (group as usize) < n_groups));
+        let of_row: Option<Vec<u32>> = of_row.collect();
+        let of_row = of_row.ok_or_else(|| PyValueError::new_err("a group is out of range"))?;
+        Ok(Groups { root, of_row, weights: weights.to_vec(), n_groups })
+    }
+}
+
+/// Rows that belong to new values of a document-like node.
+struct Groups {
+    root: usize,
+    of_row: Vec<u32>,
+    weights: Vec<f64>,
+    n_groups: usize,
+}
+
+/// What is asked.
+struct Rows<'a> {
+    predictor: &'a Predictor<'a>,
+    records: Vec<Vec<u32>>,
+    groups: Option<Groups>,
+    wanted: Vec<NodeIndex>,
+}
+
+/// What is answered.
+struct Answers {
+    ln_p: Vec<f64>,
+    ln_given: Vec<f64>,
+    posteriors: Vec<(usize, Vec<f64>)>,
+    new_rows: Vec<(String, usize, Vec<f64>)>,
+}
+
+impl Rows<'_> {
+    fn answer(&self, threads: usize) -> Result<Answers> {
+        let (questions, question_of) = self.questions()?;
+        let new = self.new_rows(&questions, &question_of, threads);
+        let fit = self.predictor.fit();
+        let given = local_nodes(&fit.model, &fit.is_seen);
+        let sizes: Vec<usize> = self.wanted.iter().map(|&node| fit.model.node(node).size as usize).collect();
+        let n_rows = self.records.len();
+        let size = n_rows.div_ceil(4 * threads.max(1)).max(CHUNK);
+        let starts: Vec<usize> = (0..n_rows).step_by(size).collect();
+        let parts = polyurn::parallel::map(&starts, threads, |&start| {
+            let mut work = Workspace::default();
+            let mut part = (Vec::new(), Vec::new(), vec![Vec::new(); self.wanted.len()]);
+            for row in start..(start + size).min(n_rows) {
+                let record = &self.records[row];
+                let question = &questions[question_of[row]];
+                let ln = self.predictor.answer(question, record, &self.new_of(row, &new), &mut work);
+                let is_shown = |node: &&NodeIndex| record[node.ix()] != MISSING;
+                let roots = given.iter().filter(is_shown).map(|&node| self.predictor.ln_root(node, record[node.ix()]));
+                part.0.push(ln);
+                part.1.push(ln - roots.sum::<f64>());
+                for ((cells, &node), &size) in part.2.iter_mut().zip(&self.wanted).zip(&sizes) {
+                    match question.wanted().iter().position(|&other| other == node) {
+                        Some(at) => cells.extend_from_slice(work.posterior(at)),
+                        // What a row shows is known.
+                        None => cells.extend((0..size).map(|v| f64::from(u8::from(record[node.ix()] as usize == v)))),
+                    }
+                }
+            }
+            part
+        });
+        let mut answers = Answers {
+            ln_p: Vec::with_capacity(n_rows),
+            ln_given: Vec::with_capacity(n_rows),
+            posteriors: sizes.iter().map(|&size| (size, Vec::with_capacity(size * n_rows))).collect(),
+            new_rows: self.cells_of(&new),
+        };
+        for (ln_p, ln_given, posteriors) in parts {
+            answers.ln_p.extend(ln_p);
+            answers.ln_given.extend(ln_given);
+            answers.posteriors.iter_mut().zip(posteriors).for_each(|((_, all), part)| all.extend(part));
+        }
+        Ok(answers)
+    }
+
+    /// One question for each set of nodes that rows show, and which of them is each row's.
+    fn questions(&self) -> Result<(Vec<Question>, Vec<usize>)> {
+        let mut known: HashMap<Vec<NodeIndex>, usize> = HashMap::new();
+        let mut questions = Vec::new();
+        let mut question_of = Vec::with_capacity(self.records.len());
+        for record in &self.records {
+            let shown = (0..).zip(record).filter(|(_, value)| **value != MISSING);
+            let seen: Vec<NodeIndex> = shown.map(|(node, _)| NodeIndex(node)).collect();
+            let ix = match known.get(&seen) {
+                Some(&ix) => ix,
+                None => {
+                    let mut wanted: Vec<NodeIndex> =
+                        self.wanted.iter().copied().filter(|node| !seen.contains(node)).collect();
+                    wanted.sort_unstable();
+                    questions.push(self.predictor.question(&seen, &wanted)?);
+                    known.insert(seen, questions.len() - 1);
+                    questions.len() - 1
+                }
+            };
+            question_of.push(ix);
+        }
+        Ok((questions, question_of))
+    }
+
+    /// The rows of each group, from its records and their weights.
+    fn new_rows(&self, questions: &[Question], question_of: &[usize], threads: usize) -> Vec<NewRows> {
+        let Some(groups) = &self.groups else { return Vec::new() };
+        let mut members: Vec<Vec<(&Question, &[u32], f64)>> = vec![Vec::new(); groups.n_groups];
+        for (row, (&group, &weight)) in groups.of_row.iter().zip(&groups.weights).enumerate() {
+            if weight > 0.0 {
+                members[group as usize].push((&questions[question_of[row]], &self.records[row], weight));
+            }
+        }
+        let root = self.predictor.open_roots()[groups.root];
+        polyurn::parallel::map(&members, threads, |records| self.predictor.new_rows(root, records))
+    }
+
+    fn new_of<'n>(&self, row: usize, new: &'n [NewRows]) -> Vec<Option<&'n NewRows>> {
+        let own = self.groups.as_ref().map(|groups| (groups.root, &new[groups.of_row[row] as usize]));
+        let of_root = |root: usize| own.filter(|(at, _)| *at == root).map(|(_, rows)| rows);
+        (0..self.predictor.open_roots().len()).map(of_root).collect()
+    }
+
+    /// Cells of all groups in each table that has rows of their own.
+    fn cells_of(&self, new: &[NewRows]) -> Vec<(String, usize, Vec<f64>)> {
+        let model = &self.predictor.fit().model;
+        let tables = (0..model.tables().len() as u32).map(TableIndex);
+        tables
+            .filter_map(|table| {
+                let width = new.first()?.cells(table)?.len();
+                let cells = new.iter().flat_map(|rows| rows.cells(table).unwrap_or_default().iter().copied()).collect();
+                Some((model.table_name(table).to_owned(), width, cells))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,416 @@
+//! What Python asks for, as it comes in JSON, and what that is in the library's terms.
+
+use polyurn::engine::anneal::{AnnealPath, AnnealWish};
+use polyurn::engine::exact::TotalsRange;
+use polyurn::engine::gibbs::Moves;
+use polyurn::engine::smc::{Order, Scheme, When, Wish};
+use polyurn::engine::sweeps::{Climb, Em, Mode, StartTables, Turns};
+use polyurn::fit::{ChainWish, FitMethod, Fitting};
+use polyurn::graph::ModelSource;
+use polyurn::io::read_model;
+use polyurn::prior::{PriorSettings, PriorSpec, TiedPrior};
+use polyurn::score::{Means, Method, Scoring};
+use polyurn::simd::Isa;
+use polyurn::{Error, Result, Seed};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Particles of a move of all tokens, unless asked otherwise.
+const MOVE_PARTICLES: usize = 64;
+
+/// A prior, or the word that there is none.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum PriorRequest {
+    /// `none`.
+    Word(String),
+    /// As in a model file.
+    Spec(PriorSpec),
+}
+
+/// A share of the particles, `always` or `never`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum EssRequest {
+    /// Below this share.
+    Share(f64),
+    /// A word.
+    Word(String),
+}
+
+/// Everything that a run may be asked for. What is not given has the library's default.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Request {
+    pub model: String,
+    pub columns: Option<Vec<String>>,
+    pub a: Option<f64>,
+    pub shape: Option<f64>,
+    pub b: Option<f64>,
+    pub tied_prior: Option<String>,
+    pub pseudo_count: BTreeMap<String, f64>,
+    pub prior: Option<PriorRequest>,
+    pub method: Option<String>,
+    pub seed: u64,
+    pub threads: usize,
+    pub time_limit: Option<f64>,
+    pub max_memory: Option<u64>,
+    pub kernel: Option<String>,
+    pub given: Vec<String>,
+    pub totals: Option<(u64, u64)>,
+    pub a_values: Option<Vec<f64>>,
+    pub sensitivity: Option<Vec<f64>>,
+    pub bound: Option<bool>,
+    pub particles: Option<usize>,
+    pub runs: Option<u64>,
+    pub rejuvenate: Option<u32>,
+    pub heat: Option<f64>,
+    pub cooling: Option<u32>,
+    pub split_merge: Option<u32>,
+    pub order: Option<String>,
+    pub resample: Option<Scheme>,
+    pub ess: Option<EssRequest>,
+    pub bracket: Option<bool>,
+    pub path: Option<String>,
+    pub sweeps: Option<u64>,
+    pub chains: Option<u64>,
+    pub chain_sweeps: Option<u64>,
+    pub warm_up: Option<u64>,
+    pub thin: Option<u64>,
+    pub moves: Option<String>,
+    pub draws: Option<usize>,
+    pub n_init: Option<u64>,
+    pub max_iter: Option<u64>,
+    pub tol: Option<f64>,
+    pub maximise: Vec<String>,
+    pub init: Option<StartTables>,
+    pub mode: Option<String>,
+    pub update: Option<String>,
+    pub trials: Option<u64>,
+}
+
+const PARTICLES: [&str; 9] =
+    ["particles", "runs", "rejuvenate", "heat", "cooling", "split_merge", "order", "resample", "ess"];
+const ANNEAL: [&str; 5] = ["bracket", "path", "sweeps", "chains", "chain_sweeps"];
+
+impl Request {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is no setting, or has a value that it cannot have.
+    pub fn read(text: &str) -> Result<Self> {
+        let request: Request = serde_json::from_str(text).map_err(|error| Error::Setting(error.to_string()))?;
+        if let Some(tol) = request.tol.filter(|tol| !(0.0..1.0).contains(tol)) {
+            return Err(Error::Setting(format!("tol: expected a number from 0 to below 1, not {tol}")));
+        }
+        for (name, n) in [("n_init", request.n_init), ("max_iter", request.max_iter), ("runs", request.runs)] {
+            if n == Some(0) {
+                return Err(Error::Setting(format!("{name}: expected a whole number from 1 on, not 0")));
+            }
+        }
+        Ok(request)
+    }
+
+    /// Who does the work.
+    pub fn means(&self) -> Means {
+        Means { threads: self.threads.max(1), time: self.time(), seed: Seed(self.seed) }
+    }
+
+    /// Time that it may take.
+    pub fn time(&self) -> Option<Duration> {
+        self.time_limit.map(Duration::from_secs_f64)
+    }
+
+    /// The prior, over that of a model file; and whether there is one at all.
+    ///
+    /// # Errors
+    /// A model that is none, and settings that contradict each other.
+    pub fn model_and_prior(&self, model: &str) -> Result<(ModelSource, PriorSettings, bool)> {
+        let (source, mut settings) = read_model(model)?;
+        let has_prior = match &self.prior {
+            None => true,
+            Some(PriorRequest::Spec(spec)) => {
+                settings.spec = spec.clone();
+                true
+            }
+            Some(PriorRequest::Word(word)) if word == "none" => false,
+            Some(PriorRequest::Word(word)) => {
+                return Err(Error::Setting(format!("prior: expected a dict or \"none\", not {word:?}")));
+            }
+        };
+        let is_any = self.a.is_some() || self.shape.is_some() || self.b.is_some() || !self.pseudo_count.is_empty();
+        if !has_prior && (is_any || self.tied_prior.is_some()) {
+            let message = "prior=\"none\": a, shape, b, pseudo_count and tied_prior belong to a prior; leave them out";
+            return Err(Error::Setting(message.into()));
+        }
+        settings.a = self.a.or(settings.a);
+        settings.shape = self.shape.or(settings.shape);
+        settings.rate = self.b.or(settings.rate);
+        settings.tied = match self.tied_prior.as_deref() {
+            None | Some("sum") => TiedPrior::Sum,
+            Some("once") => TiedPrior::Once,
+            Some(other) => {
+                return Err(Error::Setting(format!("tied_prior: expected \"sum\" or \"once\", not {other:?}")));
+            }
+        };
+        settings.pseudo_counts = self.pseudo_count.clone().into_iter().collect();
+        Ok((source, settings, has_prior))
+    }
+
+    /// The settings of engines that were given.
+    fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("particles", self.particles.is_some()),
+            ("runs", self.runs.is_some()),
+            ("rejuvenate", self.rejuvenate.is_some()),
+            ("heat", self.heat.is_some()),
+            ("cooling", self.cooling.is_some()),
+            ("split_merge", self.split_merge.is_some()),
+            ("order", self.order.is_some()),
+            ("resample", self.resample.is_some()),
+            ("ess", self.ess.is_some()),
+            ("bracket", self.bracket.is_some()),
+            ("path", self.path.is_some()),
+            ("sweeps", self.sweeps.is_some()),
+            ("chains", self.chains.is_some()),
+            ("chain_sweeps", self.chain_sweeps.is_some()),
+            ("warm_up", self.warm_up.is_some()),
+            ("thin", self.thin.is_some()),
+            ("moves", self.moves.is_some()),
+            ("draws", self.draws.is_some()),
+            ("n_init", self.n_init.is_some()),
+            ("max_iter", self.max_iter.is_some()),
+            ("tol", self.tol.is_some()),
+            ("maximise", !self.maximise.is_empty()),
+            ("init", self.init.is_some()),
+            ("mode", self.mode.is_some()),
+            ("update", self.update.is_some()),
+            ("trials", self.trials.is_some()),
+        ];
+        all.into_iter().filter(|setting| setting.1).map(|setting| setting.0).collect()
+    }
+
+    /// Refuses settings that an engine has no use for.
+    fn refuse_all_but(&self, method: &str, allowed: &[&[&str]]) -> Result<()> {
+        match self.given().into_iter().find(|name| !allowed.concat().contains(name)) {
+            Some(name) => Err(Error::Setting(format!("{name}: method {method:?} has no use for it; leave it out"))),
+            None => Ok(()),
+        }
+    }
+
+    /// How to score.
+    ///
+    /// # Errors
+    /// A method that is none, and settings that it has no use for.
+    pub fn scoring(&self) -> Result<Scoring> {
+        let wants_anneal = self.given().iter().any(|name| ANNEAL.contains(name));
+        let method = match self.method.as_deref() {
+            None | Some("auto") if wants_anneal => Method::Anneal,
+            None | Some("auto") => Method::Auto,
+            Some("exact") => Method::Exact,
+            Some("smc") => Method::Smc,
+            Some("sis") => Method::Sis,
+            Some("naive") => Method::Naive,
+            Some("anneal") => Method::Anneal,
+            Some("vb") => Method::Vb,
+            Some(other) => {
+                let all = "\"auto\", \"exact\", \"smc\", \"sis\", \"naive\", \"anneal\" or \"vb\"";
+                return Err(Error::Setting(format!("method: expected {all}, not {other:?}")));
+            }
+        };
+        let allowed: &[&[&str]] = match method {
+            Method::Exact => &[],
+            Method::Auto | Method::Smc => &[&PARTICLES],
+            Method::Sis => &[&["particles", "runs", "order"]],
+            Method::Naive => &[&["particles"]],
+            Method::Anneal => &[&["particles", "runs"], &ANNEAL],
+            Method::Vb => &[&["n_init", "max_iter", "tol", "maximise"]],
+        };
+        self.refuse_all_but(method.name(), allowed)?;
+        let (wish, order_by) = self.wish()?;
+        let default = Scoring::default();
+        Ok(Scoring {
+            method,
+            wish,
+            anneal: self.anneal()?,
+            order_by,
+            // Annealing has runs, too.
+            wants_particles: self.given().iter().any(|name| PARTICLES.contains(name) && *name != "runs"),
+            wants_runs: self.runs.is_some(),
+            urns: self.particles.map_or(default.urns, |n| n as u64),
+            climb: self.climb()?,
+            maximise: self.maximise.clone(),
+            given: self.given.clone(),
+            totals: self.totals.map(|(low, high)| TotalsRange::Between(low, high)),
+            isa: self.isa()?,
+            max_memory: self.max_memory.unwrap_or(default.max_memory),
+            ..default
+        })
+    }
+
+    /// How to fit.
+    ///
+    /// # Errors
+    /// A method that is none, and settings that it has no use for.
+    pub fn fitting(&self, has_prior: bool) -> Result<Fitting> {
+        let name = self.method.as_deref().unwrap_or("vb");
+        let method = FitMethod::ALL.into_iter().find(|method| method.name() == name).ok_or_else(|| {
+            let all: Vec<&str> = FitMethod::ALL.iter().map(|method| method.name()).collect();
+            Error::Setting(format!("method: expected one of {}, not {name:?}", all.join(", ")))
+        })?;
+        let sweeps = &["n_init", "max_iter", "tol", "init"];
+        let allowed: &[&[&str]] = match method {
+            FitMethod::Exact => &[],
+            FitMethod::Smc => &[&PARTICLES, &["draws"]],
+            FitMethod::Gibbs => &[&["particles", "chains", "sweeps", "warm_up", "thin", "moves", "draws"]],
+            FitMethod::Vb => &[sweeps, &["maximise"]],
+            FitMethod::Em => &[sweeps, &["mode", "update", "trials"]],
+            FitMethod::DualEm => &[sweeps],
+            FitMethod::Icm => &[sweeps, &["mode"]],
+        };
+        self.refuse_all_but(name, allowed)?;
+        if !has_prior && !method.needs_no_prior() {
+            let message = format!("prior=\"none\": method {name:?} needs one; use \"em\" or \"icm\"");
+            return Err(Error::Setting(message));
+        }
+        let (wish, order_by) = self.wish()?;
+        let default = Fitting::default();
+        Ok(Fitting {
+            method,
+            wish,
+            order_by,
+            climb: self.climb()?,
+            start: self.init.clone(),
+            maximise: self.maximise.clone(),
+            mode: match self.mode.as_deref() {
+                None | Some("softmax") => Mode::Softmax,
+                Some(_) if !has_prior => {
+                    return Err(Error::Setting("mode: there is no posterior without a prior".into()));
+                }
+                Some("density") => Mode::Density,
+                Some(other) => return Err(word("mode", "\"softmax\" or \"density\"", other)),
+            },
+            turns: match self.update.as_deref() {
+                None | Some("cycle") => Turns::Cycle,
+                Some("together") => Turns::Together,
+                Some(other) => return Err(word("update", "\"cycle\" or \"together\"", other)),
+            },
+            trials: self.trials.unwrap_or(Em::default().trials),
+            chains: self.chain_wish()?,
+            n_draws: self.draws.unwrap_or(0),
+            has_prior,
+            isa: self.isa()?,
+            max_memory: self.max_memory.unwrap_or(default.max_memory),
+        })
+    }
+
+    fn chain_wish(&self) -> Result<ChainWish> {
+        let particles = self.particles.unwrap_or(MOVE_PARTICLES);
+        let moves = match self.moves.as_deref() {
+            None => None,
+            Some("tokens") => Some(Moves::Tokens),
+            Some("conditional") => Some(Moves::Conditional(particles)),
+            Some("independent") => Some(Moves::Independent(particles)),
+            Some(other) => return Err(word("moves", "\"tokens\", \"conditional\" or \"independent\"", other)),
+        };
+        let has_none = matches!(moves, None | Some(Moves::Tokens));
+        if self.method.as_deref() == Some("gibbs") && has_none && self.particles.is_some() {
+            let message = "particles: a chain of single tokens has none; give moves=\"conditional\" or \"independent\"";
+            return Err(Error::Setting(message.into()));
+        }
+        let (chains, sweeps) = (self.chains, self.sweeps);
+        Ok(ChainWish { chains, sweeps, warm_up: self.warm_up, thin: self.thin, moves })
+    }
+
+    fn climb(&self) -> Result<Climb> {
+        let default = Climb::default();
+        Ok(Climb {
+            restarts: self.n_init.unwrap_or(default.restarts),
+            max_iter: self.max_iter.unwrap_or(default.max_iter),
+            tol: self.tol.unwrap_or(default.tol),
+            isa: self.isa()?,
+            threads: self.threads.max(1),
+        })
+    }
+
+    fn anneal(&self) -> Result<AnnealWish> {
+        Ok(AnnealWish {
+            particles: self.particles,
+            runs: self.runs,
+            sweeps: self.sweeps,
+            pilots: self.chains,
+            pilot_sweeps: self.chain_sweeps,
+            is_bracket: self.bracket.unwrap_or(false),
+            path: match self.path.as_deref() {
+                None | Some("reference") => AnnealPath::Reference,
+                Some("prior") => AnnealPath::Prior,
+                Some(other) => return Err(word("path", "\"reference\" or \"prior\"", other)),
+            },
+        })
+    }
+
+    /// What is asked of particles, and the node to order tokens by.
+    fn wish(&self) -> Result<(Wish, Option<String>)> {
+        let (order, by) = match self.order.as_deref() {
+            None | Some("auto") => (Order::Auto, None),
+            Some("random") => (Order::Random, None),
+            Some("given") => (Order::Given, None),
+            Some(text) => match text.strip_prefix("by:") {
+                Some(name) => (Order::Auto, Some(name.to_owned())),
+                None => return Err(word("order", "\"auto\", \"random\", \"given\" or \"by:NODE\"", text)),
+            },
+        };
+        let when = match &self.ess {
+            None => None,
+            Some(EssRequest::Share(share)) if *share > 0.0 && *share <= 1.0 => Some(When::EssBelow(*share)),
+            Some(EssRequest::Word(text)) if text == "always" => Some(When::Always),
+            Some(EssRequest::Word(text)) if text == "never" => Some(When::Never),
+            Some(other) => {
+                let message =
+                    format!("ess: expected a share above 0 and up to 1, \"always\" or \"never\", not {other:?}");
+                return Err(Error::Setting(message));
+            }
+        };
+        if let Some(heat) = self.heat.filter(|heat| !(1.0..=1e15).contains(heat)) {
+            return Err(Error::Setting(format!("heat: expected a factor from 1 to 1e15, not {heat}")));
+        }
+        if self.cooling.is_some() && (self.heat == Some(1.0) || (self.heat.is_none() && self.rejuvenate == Some(0))) {
+            return Err(Error::Setting("cooling: there is nothing to cool without heat above 1".into()));
+        }
+        let wish = Wish {
+            particles: self.particles,
+            runs: self.runs,
+            rejuvenation: self.rejuvenate,
+            heat: self.heat,
+            start_pseudo_count: None,
+            n_cooling: self.cooling,
+            n_reallocations: self.split_merge,
+            order,
+            scheme: self.resample.unwrap_or_default(),
+            when,
+            seconds_per_run: None,
+            time_limit: None,
+        };
+        Ok((wish, by))
+    }
+
+    fn isa(&self) -> Result<Isa> {
+        match self.kernel.as_deref() {
+            None | Some("auto") => Ok(Isa::detect()),
+            Some("scalar") => Ok(Isa::SCALAR),
+            Some(other) => Err(word("kernel", "\"auto\" or \"scalar\"", other)),
+        }
+    }
+}
+
+/// What was expected in place of a word.
+fn word(name: &str, expected: &str, found: &str) -> Error {
+    Error::Setting(format!("{name}: expected {expected}, not {found:?}"))
+}
+
+/// The settings that were given, for those who want to repeat a run.
+pub fn settings(request: &str) -> Value {
+    serde_json::from_str(request).unwrap_or_default()
+}

@@ -1,0 +1,54 @@
+//! Data drawn from a model.
+
+use crate::errors::OrException;
+use crate::request::Request;
+use crate::run::Work;
+use crate::score::needs_prior;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use polyurn::graph::bind_without_data;
+use polyurn::plan::check_reachable_rows;
+use polyurn::prior::Prior;
+use polyurn::simulate::{self as drawing, Tokens};
+use polyurn::{Error, Seed};
+use pyo3::prelude::*;
+
+/// Names and sizes of the nodes, whether each is seen, one row of values for each kind of token, their counts, warnings.
+type Drawn<'py> = (Vec<String>, Vec<u32>, Vec<bool>, Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u64>>, Vec<String>);
+
+/// Draws tables from the prior, and tokens from the tables.
+#[pyfunction]
+pub fn simulate<'py>(
+    py: Python<'py>,
+    tokens: Option<u64>,
+    seen: Option<Vec<(String, Option<u32>)>>,
+    request: &str,
+    watcher: Option<Bound<'_, PyAny>>,
+) -> PyResult<Drawn<'py>> {
+    let request = Request::read(request).or_exception()?;
+    let (source, settings, has_prior) = request.model_and_prior(&request.model).or_exception()?;
+    needs_prior(has_prior).or_exception()?;
+    let (model, is_seen, warnings) = bind_without_data(&source, seen.as_deref()).or_exception()?;
+    let prior = Prior::build(&model, &settings).or_exception()?;
+    check_reachable_rows(&model, &prior).or_exception()?;
+    let tokens = match tokens {
+        Some(n) => Tokens::Given(n),
+        None => Tokens::Drawn(
+            prior
+                .total(Some(0))
+                .map_err(|_| {
+                    Error::Setting("give tokens, or b so that the number of tokens can be drawn from the prior".into())
+                })
+                .or_exception()?,
+        ),
+    };
+    let work = Work { watcher, time_limit: request.time() };
+    let (tensor, _) =
+        work.run(py, |control, _| drawing::simulate(&model, &prior, tokens, Seed(request.seed), control))?;
+    let n_nodes = model.n_nodes();
+    let values: Vec<u32> = tensor.iter().flat_map(|(values, _)| values.iter().copied()).collect();
+    let values = PyArray1::from_vec(py, values).reshape([tensor.len(), n_nodes])?;
+    let counts = PyArray1::from_iter(py, tensor.iter().map(|(_, count)| *count));
+    let names = model.nodes().iter().map(|node| node.name.clone()).collect();
+    let sizes = model.nodes().iter().map(|node| node.size).collect();
+    Ok((names, sizes, is_seen, values, counts, warnings.iter().map(ToString::to_string).collect()))
+}

@@ -1,0 +1,145 @@
+"""Every way in gives the same data."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import polyurn
+import pyarrow as pa
+import pytest
+import scipy.sparse
+import sparse
+from polyurn._data import as_dataset
+
+
+def rows(data, n=None):
+    coords, counts, shape = data.to_coo()
+    return sorted(zip(map(tuple, coords.T.tolist()), counts.tolist())), shape
+
+
+def held(X, **how):
+    return polyurn.Data(as_dataset(X, fractions=False, **how))
+
+
+@pytest.fixture
+def counts():
+    rng = np.random.default_rng(0)
+    return rng.poisson(0.7, size=(5, 4))
+
+
+def test_all_forms_of_a_matrix_are_the_same_data(counts):
+    expected = rows(held(counts))
+    assert expected[1] == (5, 4) and sum(n for _, n in expected[0]) == counts.sum()
+    coords = np.nonzero(counts)
+    forms = [
+        counts.tolist(),
+        counts.astype(np.uint8),
+        counts.astype(float),
+        (coords, counts[coords], counts.shape),
+        (np.array(coords), counts[coords], counts.shape),
+        sparse.COO(counts),
+        *(kind(counts) for kind in (scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array)),
+        *(kind(counts) for kind in (scipy.sparse.dok_array, scipy.sparse.dia_array, scipy.sparse.lil_array)),
+    ]
+    for form in forms:
+        assert rows(held(form)) == expected, type(form)
+    assert rows(polyurn.tensor(coords, counts[coords], counts.shape)) == expected
+
+
+def test_tensors_have_as_many_axes_as_they_have():
+    tensor = np.zeros((2, 3, 4), dtype=int)
+    tensor[1, 2, 3], tensor[0, 1, 2] = 5, 1
+    for form in (tensor, sparse.COO(tensor)):
+        assert rows(held(form)) == ([((0, 1, 2), 1.0), ((1, 2, 3), 5.0)], (2, 3, 4))
+
+
+def test_all_forms_of_a_table_are_the_same_data():
+    plain = {"hair": ["fair", "dark", None, "fair"], "eye": ["blue", "brown", "blue", None], "count": [3, 1, 2, 4]}
+    expected = rows(held(plain))
+    assert expected[0] == [((-1, 0), 2.0), ((0, -1), 4.0), ((0, 0), 3.0), ((1, 1), 1.0)]
+    frames = [pd.DataFrame(plain), pl.DataFrame(plain), pl.LazyFrame(plain), pa.table(plain)]
+    frames.append(pd.DataFrame(plain).convert_dtypes())
+    for frame in frames:
+        data = held(frame)
+        assert rows(data) == expected, type(frame)
+        assert data.labels("hair") == ["fair", "dark"] and data.names == ["hair", "eye"]
+
+
+def test_anything_that_speaks_arrow_is_read():
+    class Stream:
+        def __init__(self, table):
+            self.table = table
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.table.__arrow_c_stream__(requested_schema)
+
+    table = pa.table({"a": ["x", "y", "x"], "b": [1, 2, None]})
+    assert rows(held(Stream(table))) == rows(held({"a": ["x", "y", "x"], "b": [1, 2, None]}))
+
+
+def test_categories_are_kept_whether_they_occur_or_not():
+    levels = ["low", "middle", "high"]
+    for column in (
+        pd.DataFrame({"x": pd.Categorical(["high", None, "low"], categories=levels)}),
+        pl.DataFrame({"x": pl.Series(["high", None, "low"], dtype=pl.Enum(levels))}),
+        pa.table({"x": pa.DictionaryArray.from_arrays(pa.array([2, None, 0], pa.int8()), levels)}),
+    ):
+        data = held(column)
+        assert data.labels("x") == levels, type(column)
+        assert rows(data)[0] == [((-1,), 1.0), ((0,), 1.0), ((2,), 1.0)]
+
+
+def test_chunks_of_arrow_share_their_labels():
+    chunks = pa.chunked_array([pa.array(["b", "a"]).dictionary_encode(), pa.array(["a", "c"]).dictionary_encode()])
+    data = held(pa.table({"x": chunks}))
+    by_label = {data.labels("x")[code]: n for ((code,), n) in rows(data)[0]}
+    assert by_label == {"a": 2.0, "b": 1.0, "c": 1.0}
+
+
+def test_numbers_beside_missing_values_keep_their_names():
+    data = held(pd.DataFrame({"x": [1.0, np.nan, 2.0]}))
+    assert data.labels("x") == ["1", "2"]
+    assert held(pl.DataFrame({"x": [1.0, float("nan"), 2.0]})).labels("x") == ["1", "2"]
+
+
+def test_a_count_that_is_not_a_number_is_unknown():
+    found = polyurn.score("i -> j", [[3, 1], [2, np.nan]], b=0.1)
+    assert found["totals"][0]["tokens"] == 6
+
+
+def test_what_is_wrong_is_said_with_its_place():
+    with pytest.raises(ValueError, match="Negative values"):
+        held([[1, -1]])
+    with pytest.raises(ValueError, match="line 2, column count"):
+        polyurn.score("i -> j", {"i": [0, 1], "j": [0, 1], "count": [1, np.inf]})
+    with pytest.raises(ValueError, match="not whole"):
+        polyurn.score("i -> k[2] -> j", [[1.5, 2], [3, 1]], method="exact")
+    with pytest.raises(ValueError, match="not whole"):
+        polyurn.score("i -> k[2] -> j", polyurn.tensor([[0, 1], [0, 1]], [1.5, 2]), method="exact")
+    with pytest.raises(ValueError, match="fill value"):
+        held(sparse.COO(np.ones((2, 2)), fill_value=1))
+    with pytest.raises(ValueError, match="both called"):
+        held({"x": np.array([1, "1"], dtype=object)})
+    with pytest.raises(FileNotFoundError):
+        polyurn.score("i -> j", "no such file.csv")
+
+
+def test_nothing_is_made_dense():
+    # A tensor of 10^18 cells with two tokens.
+    coords = ([0, 999_999], [5, 7], [1, 999_999])
+    found = polyurn.score("i -> r[2] -> j k", (coords, [1, 1], (10**6,) * 3), method="exact")
+    assert np.isfinite(found.log_evidence)
+
+
+def test_ten_million_records_are_read_where_they_are():
+    """Equal records are merged as they come, so that hardly anything is added to the arrays that were given."""
+    import resource
+
+    n = 10**7
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(0, 50, size=n, dtype=np.int32), rng.integers(0, 40, size=n, dtype=np.int32)]
+    ones = np.ones(n, dtype=np.uint64)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    data = polyurn.tensor(codes, ones, (50, 40))
+    added = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    assert data.n_tokens == n and len(data) == 2000
+    assert added < 20e6, added

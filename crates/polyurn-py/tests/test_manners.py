@@ -1,0 +1,181 @@
+"""How the package behaves: locks, interrupts, progress, errors and warnings."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+
+import numpy as np
+import polyurn
+import pytest
+
+# Long enough that nothing below ends by itself.
+LONG = dict(method="smc", particles=20_000, runs=200, random_state=1, progress=False)
+
+
+@pytest.fixture
+def counts():
+    return np.random.default_rng(0).poisson(3, size=(30, 30))
+
+
+def test_importing_is_quick_and_light():
+    code = "import time; t = time.perf_counter(); import polyurn; print(time.perf_counter() - t)"
+    code += "; import sys; print([m for m in ('sklearn', 'scipy', 'pandas', 'matplotlib', 'arviz') if m in sys.modules])"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(3)]
+    assert all(run.splitlines()[1] == "[]" for run in runs)
+    # The best of three: others may be at work.
+    assert min(float(run.splitlines()[0]) for run in runs) < 0.3
+
+
+def test_other_threads_go_on_while_the_library_works(counts):
+    n_steps = 0
+    done = threading.Event()
+
+    def count():
+        nonlocal n_steps
+        while not done.is_set():
+            n_steps += 1
+            time.sleep(0.001)
+
+    other = threading.Thread(target=count)
+    other.start()
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        polyurn.score("lda(8)", counts, method="smc", particles=100, runs=2, random_state=1, n_jobs=1)
+    seconds = time.perf_counter() - start
+    done.set()
+    other.join()
+    assert seconds > 0.2, "too short to tell"
+    # A thread that waits for the lock would hardly move; one that does not takes some 500 steps a second or more.
+    assert n_steps > 50 * seconds
+
+
+def interrupted(body):
+    """Runs a program, sends it an interrupt a second after it says so, and gives back what it printed and how long it took."""
+    code = textwrap.dedent(
+        """
+        import numpy as np, polyurn, time, sys, warnings
+        counts = np.random.default_rng(0).poisson(3, size=(30, 30))
+        print("ready", flush=True)
+        """
+    ) + textwrap.dedent(body)
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(1.5)
+    child.send_signal(signal.SIGINT)
+    start = time.perf_counter()
+    out, err = child.communicate(timeout=30)
+    return out, err, time.perf_counter() - start
+
+
+def test_an_interrupt_is_heard_within_a_second():
+    out, err, seconds = interrupted(
+        """
+        try:
+            polyurn.score("lda(8)", counts, method="smc", particles=20000, runs=200, random_state=1, progress=False)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """
+    )
+    assert out == "interrupted\n", err
+    assert seconds < 1.0
+
+
+def test_an_interrupt_gives_back_what_is_finished():
+    out, err, seconds = interrupted(
+        """
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = polyurn.score("lda(2)", counts[:6], method="smc", particles=20, runs=1000000, random_state=1, n_jobs=1, progress=False)
+        print(found["runs"] > 0, found["runs"] < 1000000, polyurn.InterruptedWarning in [one.category for one in said])
+        """
+    )
+    assert out == "True True True\n", err
+    assert seconds < 1.0
+    out, err, seconds = interrupted(
+        """
+        warnings.simplefilter("ignore")
+        model = polyurn.LDA(20, tol=0, max_iter=10**9, n_init=1, random_state=1).fit(counts)
+        print(model.n_iter_ > 10, model.n_iter_ < 10**9)
+        """
+    )
+    assert out == "True True\n", err
+    assert seconds < 1.0
+
+
+def test_progress_is_shown_when_asked_for_and_not_otherwise(counts, capfd):
+    settings = dict(method="smc", particles=200, runs=4, random_state=1, n_jobs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        polyurn.score("lda(8)", counts, progress=False, **settings)
+        assert time.perf_counter() - start > 0.6, "too short for a bar"
+        assert capfd.readouterr().err == ""
+        # Nobody looks at a captured stream.
+        polyurn.score("lda(8)", counts, **settings)
+        assert capfd.readouterr().err == ""
+        polyurn.score("lda(8)", counts, progress=True, **settings)
+        assert "%" in capfd.readouterr().err
+
+
+def test_errors_have_pythons_names_and_the_librarys_words(counts, tmp_path):
+    with pytest.raises(ValueError, match="is not closed") as caught:
+        polyurn.score("doc -> topic[3 -> word", counts)
+    assert str(caught.value).splitlines()[-1].strip() == "^"
+    with pytest.raises(polyurn.TooCostlyError) as caught:
+        polyurn.score("lda(8)", counts, method="exact")
+    assert isinstance(caught.value, MemoryError)
+    with pytest.raises(TimeoutError, match="time limit"):
+        polyurn.score("lda(8)", counts, time_limit=0.05, method="smc", particles=100_000, runs=4)
+    with pytest.raises(FileNotFoundError, match="nowhere.csv"):
+        polyurn.read(tmp_path / "nowhere.csv")
+    with pytest.raises(ValueError, match="random_state"):
+        polyurn.score("lda(2)", counts, random_state=-1)
+    with pytest.raises(ValueError, match="n_jobs"):
+        polyurn.score("lda(2)", counts, n_jobs=0)
+
+
+def test_warnings_are_of_our_own_classes_and_point_at_the_caller(counts):
+    with pytest.warns(polyurn.NotConvergedWarning, match="still moving") as said:
+        polyurn.fit("lda(4)", counts, max_iter=3, random_state=1, n_init=1)
+    assert [one for one in said if one.filename == __file__]
+    with pytest.warns(polyurn.DataWarning, match="left out"):
+        polyurn.score("a -> b", {"a": [0, 1], "b": [0, 1], "c": [0, 0]})
+    with pytest.warns(polyurn.PriorWarning):
+        polyurn.score("a -> b", {"a": [0, 1], "b": [0, 1]}, pseudo_count={"b": 1.0})
+    for name in ("DataWarning", "EstimateWarning", "LabelWarning", "TimeWarning", "InterruptedWarning"):
+        assert issubclass(getattr(polyurn, name), polyurn.PolyurnWarning)
+
+
+def test_a_watcher_that_fails_stops_the_run(counts):
+    from polyurn import _core
+    from polyurn._data import as_dataset
+    from polyurn._settings import request
+
+    def fail(stage, share):
+        raise RuntimeError("no more")
+
+    asked = request(model="lda(8)", seed=1, threads=1, method="smc", particles=20_000, runs=200)
+    start = time.perf_counter()
+    with pytest.raises(RuntimeError, match="no more"):
+        _core.score(as_dataset(counts, fractions=False), asked, fail)
+    assert time.perf_counter() - start < 2.0
+
+
+def test_python_adds_less_than_a_twentieth_to_a_fit_of_a_second():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.5, size=(300, 400))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        polyurn.LDA(10, random_state=1, n_init=1, max_iter=2).fit(X)
+        start = time.perf_counter()
+        model = polyurn.LDA(10, random_state=1, n_init=1, max_iter=60, tol=0, n_jobs=1).fit(X)
+        total = time.perf_counter() - start
+    inside = model.fit_.seconds
+    assert inside > 0.3, "too short to tell"
+    # Reading the matrix, labels and factors included; seconds of the library leave out reading, too.
+    assert total - inside < 0.05 * max(inside, 1.0), (total, inside)
