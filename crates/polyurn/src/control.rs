@@ -84,6 +84,15 @@ pub trait Observer {
 /// An observer that watches nothing.
 impl Observer for () {}
 
+/// The progress of a job whose pilots come before its runs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pilots {
+    /// Share of the job that they are thought to take.
+    share: f64,
+    /// How far they came.
+    made: f64,
+}
+
 /// Cancel, deadline, progress and checkpoint of one run.
 pub struct Control<'a> {
     cancel: Cancel,
@@ -91,6 +100,8 @@ pub struct Control<'a> {
     turn_end: Option<Instant>,
     /// Where progress starts and ends.
     span: (f64, f64),
+    /// How pilots and the runs after them share it.
+    pilots: Pilots,
     observer: Box<dyn Observer + 'a>,
     last_checkpoint: Instant,
 }
@@ -118,6 +129,7 @@ impl<'a> Control<'a> {
             deadline: None,
             turn_end: None,
             span: (0.0, 1.0),
+            pilots: Pilots::default(),
             observer: Box::new(observer),
             last_checkpoint: Instant::now(),
         }
@@ -170,6 +182,34 @@ impl<'a> Control<'a> {
     /// Whether somebody asked the run to stop or to answer with what it has.
     pub fn is_asked_to_stop(&self) -> bool {
         self.cancel.is_over()
+    }
+
+    /// Does a job that may make pilots before its runs; they have one progress, which only goes forward.
+    pub(crate) fn with_pilots<R>(&mut self, share: f64, f: impl FnOnce(&mut Self) -> R) -> R {
+        let before = std::mem::replace(&mut self.pilots, Pilots { share, made: 0.0 });
+        let result = f(self);
+        self.pilots = before;
+        result
+    }
+
+    /// What share pilots are thought to take, once that is known better; not less than what they have.
+    pub(crate) fn expect_pilots(&mut self, share: f64) {
+        self.pilots.share = share.max(self.pilots.made);
+    }
+
+    /// As [`Control::tick`], of pilots. Those of a job that nobody expects pilots of have a progress of their own.
+    pub(crate) fn tick_pilots(&mut self, stage: &str, fraction: f64) -> Result<()> {
+        if self.pilots.share == 0.0 {
+            return self.tick(stage, fraction);
+        }
+        self.pilots.made = self.pilots.made.max(self.pilots.share * fraction);
+        self.tick(stage, self.pilots.made)
+    }
+
+    /// As [`Control::tick`], of the runs after pilots, if there were any.
+    pub(crate) fn tick_runs(&mut self, stage: &str, fraction: f64) -> Result<()> {
+        let made = self.pilots.made;
+        self.tick(stage, made + (1.0 - made) * fraction)
     }
 
     /// Time to the deadline, if there is one.
@@ -313,6 +353,27 @@ mod tests {
         half(&mut control);
         drop(control);
         assert_eq!(seen, [0.75, 0.625, 0.5]);
+    }
+
+    #[test]
+    fn pilots_and_runs_have_one_progress_that_only_goes_forward() {
+        struct Seen<'s>(&'s mut Vec<f64>);
+        impl Observer for Seen<'_> {
+            fn progress(&mut self, progress: Progress<'_>) {
+                self.0.push(progress.fraction);
+            }
+        }
+        let mut seen = Vec::new();
+        let mut control = Control::new(Seen(&mut seen));
+        control.with_pilots(0.25, |control| {
+            // A second round of pilots begins anew.
+            [0.5, 1.0, 0.5].iter().for_each(|&done| control.tick_pilots("pilots", done).unwrap());
+            [0.0, 0.5, 1.0].iter().for_each(|&done| control.tick_runs("runs", done).unwrap());
+        });
+        // Who made none has the whole for its runs.
+        control.with_pilots(0.25, |control| control.tick_runs("runs", 0.5).unwrap());
+        drop(control);
+        assert_eq!(seen, [0.125, 0.25, 0.25, 0.25, 0.625, 1.0, 0.5]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
         settings: given.settings,
     });
     let field = Field::new(entries.collect(), dataset, args.data.reading.columns.clone())?;
-    let weights = weights(args.model_prior.as_deref(), field.candidates())?;
+    let weights = weights(args.model_prior.as_deref(), &field)?;
     let unranked: Vec<String> = field
         .candidates()
         .iter()

@@ -3,7 +3,7 @@
 use crate::output::Failure;
 use polyurn::counts::{Dataset, Labels};
 use polyurn::io::{ReadOptions, read};
-use polyurn::select::Candidate;
+use polyurn::select::{Candidate, Field};
 use std::path::Path;
 
 /// The column of the weights.
@@ -12,12 +12,13 @@ const WEIGHT: &str = "weight";
 const MODEL: &str = "model";
 
 /// A weight for each candidate, in no unit: all the same without a file.
-pub fn weights(file: Option<&Path>, candidates: &[Candidate]) -> Result<Vec<f64>, Failure> {
+pub fn weights(file: Option<&Path>, field: &Field) -> Result<Vec<f64>, Failure> {
+    let candidates = field.candidates();
     match file {
         None => Ok(vec![1.0; candidates.len()]),
         Some(file) => {
             let table = read(file, &ReadOptions::default())?;
-            let weights = Weights::new(file, &table, candidates)?;
+            let weights = Weights::new(file, &table, field)?;
             let found: Vec<(usize, f64)> =
                 candidates.iter().map(|candidate| weights.of(candidate)).collect::<Result<_, _>>()?;
             weights.check_rest(&found)?;
@@ -30,10 +31,13 @@ struct Weights<'a> {
     file: &'a Path,
     table: &'a Dataset,
     weight: usize,
+    /// For each row what its model is called, where it is given by another text.
+    names: Vec<Option<String>>,
 }
 
 impl<'a> Weights<'a> {
-    fn new(file: &'a Path, table: &'a Dataset, candidates: &[Candidate]) -> Result<Self, Failure> {
+    fn new(file: &'a Path, table: &'a Dataset, field: &Field) -> Result<Self, Failure> {
+        let candidates = field.candidates();
         let weight = table.columns.iter().position(|column| column.name.as_deref() == Some(WEIGHT)).ok_or_else(|| {
             Failure::Usage(format!(
                 "{}: has no column `{WEIGHT}`; give one, beside a column for each node whose size varies, or a column `{MODEL}`",
@@ -62,7 +66,12 @@ impl<'a> Weights<'a> {
                 columns.join(" or ")
             )));
         }
-        Ok(Weights { file, table, weight })
+        let mut weights = Weights { file, table, weight, names: vec![None; table.n_rows()] };
+        if let Some(model) = table.columns.iter().position(|column| column.name.as_deref() == Some(MODEL)) {
+            let name = |row| weights.cell(model, row).and_then(|text| field.name_of(&text));
+            weights.names = (0..table.n_rows()).map(name).collect();
+        }
+        Ok(weights)
     }
 
     /// Refuses rows that speak of no model, and weights that are all zero.
@@ -94,7 +103,8 @@ impl<'a> Weights<'a> {
                 let cell = self.cell(column, *row).unwrap_or_default();
                 if name == MODEL {
                     let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-                    return spaced(&cell) == spaced(&candidate.model);
+                    let is_called_so = self.names[*row].as_ref() == Some(&candidate.model);
+                    return is_called_so || spaced(&cell) == spaced(&candidate.model);
                 }
                 candidate.sizes.iter().any(|(node, size)| node == name && cell == size.to_string())
             })

@@ -353,6 +353,18 @@ fn weights_that_speak_of_nothing_are_refused() {
 }
 
 #[test]
+fn weights_may_name_a_preset_with_its_size() {
+    let folder = dilemmas();
+    let flags = ["select", "--model", "lca(1..2)", "--data", "dilemmas.csv", "--model-prior", "w.csv", "--seed", "1"];
+    folder.write("w.csv", "model,weight\nlca(1),1\nlca( 2 ),3\n");
+    let result = folder.json(&[&flags[..], &["--sensitivity", "none"]].concat());
+    let best = &result["models"][0];
+    assert_eq!((&best["sizes"]["r"], &best["prior_probability"]), (&2.into(), &0.75.into()), "{result}");
+    folder.write("w.csv", "model,weight\nlca(1),1\nlca(3),3\n");
+    refuses(&folder, &flags, "no row for the model");
+}
+
+#[test]
 fn a_verdict_says_when_weights_decide() {
     let folder = dilemmas();
     folder.write("w.csv", "r,weight\n1,1e20\n2,1\n");

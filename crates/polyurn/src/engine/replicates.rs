@@ -72,9 +72,12 @@ impl Stage {
         Stage { name, job: fingerprint, fingerprint, pilot: None }
     }
 
-    /// Share of the whole stage when this share of the runs is done.
-    fn progress(self, share: f64) -> f64 {
-        self.pilot.map_or(share, |place| (place.ix as f64 + share) / place.n as f64)
+    /// Tells that this share of the runs is done.
+    fn tick(self, share: f64, control: &mut Control<'_>) -> Result<()> {
+        match self.pilot {
+            Some(place) => control.tick_pilots(self.name, (place.ix as f64 + share) / place.n as f64),
+            None => control.tick_runs(self.name, share),
+        }
     }
 }
 
@@ -341,7 +344,7 @@ where
                 to_bytes(runs, lock(states).clone())
             };
             if outcome.is_ok() {
-                outcome = control.tick(stage.name, stage.progress(share));
+                outcome = stage.tick(share, control);
                 let is_any_done = || !lock(fresh).is_empty();
                 if outcome.is_ok() && is_main && control.is_turn_over() && (!done.is_empty() || is_any_done()) {
                     outcome = Err(Error::Stopped(Stop::Deadline));

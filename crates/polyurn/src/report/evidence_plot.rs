@@ -298,11 +298,14 @@ fn model_by_model(ranking: &Ranking) -> Vec<Figure> {
     let title = format!("{} of each model", kind(ranking));
     let mut figures = vec![Figure::new("evidence", &title, &caption(ranking), draw)];
     if let Some((lo, hi)) = near_best(ranking) {
+        // A bound that is off the scale is not drawn, and so has no place in the legend.
+        let within = |row: Row| Row { second: row.second.filter(|second| (lo..=hi).contains(second)), ..row };
         let is_near = |row: &&Row| row.value.is_some_and(|value| value >= lo);
+        let rows: Vec<Row> = chart.rows.iter().filter(is_near).cloned().map(within).collect();
         let near = RowChart {
             title: format!("{}, near the best", chart.title),
             range: Some((lo, hi)),
-            rows: chart.rows.iter().filter(is_near).cloned().collect(),
+            rows,
             note: String::new(),
             ..chart.clone()
         };
@@ -349,6 +352,12 @@ pub fn probability_plot(ranking: &Ranking) -> Option<Figure> {
         0 => String::new(),
         more => format!("and {more} more models, {} together", percent(rest.max(0.0))),
     };
+    let n_without = ranking.models.iter().filter(|model| model.probability.is_none()).count();
+    let without = match n_without {
+        0 => String::new(),
+        1 => format!(" One model has no bar, since no more than its {ELBO} is known."),
+        n => format!(" {n} models have no bars, since no more than their {ELBO} is known."),
+    };
     let chart = RowChart {
         form: Form::Bars,
         title: "posterior probability".into(),
@@ -357,6 +366,6 @@ pub fn probability_plot(ranking: &Ranking) -> Option<Figure> {
         rows: rows.collect(),
         note,
     };
-    let caption = "How probable each model is, given the data and that one of these models is true.";
-    Some(Figure::new("probability", "Posterior probability of each model", caption, |width| chart.draw(width)))
+    let caption = format!("How probable each model is, given the data and that one of these models is true.{without}");
+    Some(Figure::new("probability", "Posterior probability of each model", &caption, |width| chart.draw(width)))
 }

@@ -109,7 +109,12 @@ fn ranking_header(ranking: &Ranking) -> String {
     }
     let level: Vec<usize> = ranking.level.iter().copied().filter(|&ix| ix != ranking.best).collect();
     let n_more = level.len().saturating_sub(MOST_LEVEL);
-    let name = |&ix: &usize| format!("<code>{}</code>", escape(&ranking.label(&ranking.models[ix])));
+    let name = |&ix: &usize| {
+        let label = ranking.label(&ranking.models[ix]);
+        // Several sizes of one model are held together, or they would run into the next one's.
+        let label = if label.contains(", ") { format!("({label})") } else { label };
+        format!("<code>{}</code>", escape(&label))
+    };
     let mut level: Vec<String> = level.iter().take(MOST_LEVEL).map(name).collect();
     if n_more > 0 {
         level.push(format!("and {n_more} more"));

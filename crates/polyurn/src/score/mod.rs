@@ -13,7 +13,7 @@ pub use scored::{Annealed, Particles, Score};
 use crate::Seed;
 use crate::control::Control;
 use crate::engine::Problem;
-use crate::engine::anneal::{AnnealWish, foreseen_sweep};
+use crate::engine::anneal::{Anneal, AnnealWish, foreseen_sweep};
 use crate::engine::exact::TotalsRange;
 use crate::engine::naive::naive;
 use crate::engine::smc::{Settled, Wish};
@@ -123,6 +123,24 @@ impl Default for Scoring {
 /// Urns of the naive method, unless asked otherwise.
 const NAIVE_URNS: u64 = 100_000;
 
+/// Share of a score that the pilots of particles take, about: what a time limit plans for them.
+const SHARE_OF_PILOTS: f64 = 0.25;
+
+/// The same for annealing, where a time limit shares the time out.
+const SHARE_OF_CHAINS: f64 = 0.4;
+
+/// Share of annealing that the chains ahead take, about.
+fn share_of_pilots(anneal: &Anneal) -> f64 {
+    if anneal.end.is_some() {
+        return SHARE_OF_CHAINS;
+    }
+    let at_once = |n: u64| n.div_ceil(anneal.threads.max(1) as u64) as f64;
+    let n_ways = if anneal.is_bracket { 2 } else { 1 };
+    let pilots = at_once(anneal.pilots) * anneal.pilot_sweeps as f64;
+    let runs = at_once(n_ways * anneal.runs) * (anneal.sweeps * anneal.particles as u64) as f64;
+    pilots / (pilots + runs).max(1.0)
+}
+
 /// Seconds that `auto` spends on an exact answer, unless asked otherwise.
 const PATIENCE_FOR_EXACT: f64 = 10.0;
 
@@ -153,6 +171,16 @@ impl Scoring {
     /// When something asked for does not fit the model, when the engine refuses, or when the run is stopped before there is
     /// an answer.
     pub fn score(
+        &self,
+        binding: &Binding,
+        settings: &PriorSettings,
+        means: Means,
+        control: &mut Control<'_>,
+    ) -> Result<Score> {
+        control.with_pilots(SHARE_OF_PILOTS, |control| self.score_in_one(binding, settings, means, control))
+    }
+
+    fn score_in_one(
         &self,
         binding: &Binding,
         settings: &PriorSettings,
@@ -228,6 +256,7 @@ impl Scoring {
                 }
             }
             Engine::Anneal(anneal) => {
+                control.expect_pilots(share_of_pilots(&anneal));
                 let estimate = anneal.ln_p_sequence(&problem, means.seed, control)?;
                 score.method = "anneal".into();
                 score.kernel = anneal.isa.name().into();

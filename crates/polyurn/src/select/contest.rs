@@ -67,6 +67,12 @@ const FAR_SHARE: f64 = 0.1;
 const QUICK_SHARE: f64 = 0.35;
 /// Share of the time for a first score of every model where all tokens are looked at at once.
 const FIRST_ROUND_SHARE: f64 = 0.6;
+/// How much of the work is done, about, after bounds, after models that are far below, and after quick scores.
+const BOUNDS_DONE: f64 = 0.05;
+const OTHERS_DONE: f64 = 0.1;
+const QUICK_DONE: f64 = 0.35;
+/// Share of what is left that a careful round takes where more may follow.
+const ROUND: f64 = 0.6;
 /// Why a model has no more than a bound.
 const NO_TIME: &str = "there was no time for more than its bound";
 
@@ -100,16 +106,15 @@ impl Contest {
         let runner = Runner { contest: self, field, logbook, out_of_reach: Mutex::default() };
         let everybody: Vec<usize> = (0..field.candidates().len()).collect();
         let is_staged = self.is_staged(field.n_tokens());
-        let n_steps = if is_staged { 3.0 } else { 2.0 };
-        let mut tick = |stage: &str, step: f64, done: f64| {
+        let mut tick = |stage: &str, (from, to): (f64, f64), done: f64| {
             logbook.keep(control)?;
-            control.tick(stage, (step + done) / n_steps)
+            control.tick(stage, from + (to - from) * done)
         };
         let mut bounds = vec![None; everybody.len()];
-        let mut step = 0.0;
+        let mut scores = (0.0, 1.0);
         if self.wants_bounds {
-            bounds = runner.bounds(&everybody, &mut |done| tick("bounds", 0.0, done))?;
-            step += 1.0;
+            bounds = runner.bounds(&everybody, &mut |done| tick("bounds", (0.0, BOUNDS_DONE), done))?;
+            scores.0 = BOUNDS_DONE;
         }
         let found = vec![None; everybody.len()];
         let mut state = State { runner, bounds, found, tried: vec![false; everybody.len()], passes: 0 };
@@ -117,9 +122,9 @@ impl Contest {
             state.stages(&mut tick)?;
             state.say_why_left();
         } else if matches!(self.scoring.method, Method::Auto | Method::Anneal) && !self.scoring.wants_particles {
-            state.whole_rounds(&everybody, &mut |done| tick("scores", step, done))?;
+            state.whole_rounds(&everybody, &mut |done| tick("scores", scores, done))?;
         } else {
-            state.pass(&everybody, &self.scoring, 1.0, &mut |done| tick("scores", step, done))?;
+            state.pass(&everybody, &self.scoring, 1.0, &mut |done| tick("scores", scores, done))?;
         }
         state.take_bounds();
         Ok(state.found)
@@ -148,8 +153,8 @@ struct State<'a> {
     passes: u32,
 }
 
-/// Told of a stage's name, its step and the share of that which is done.
-type Tick<'t> = dyn FnMut(&str, f64, f64) -> Result<()> + 't;
+/// Told of a stage's name, from where to where it takes the work, and the share of it that is done.
+type Tick<'t> = dyn FnMut(&str, (f64, f64), f64) -> Result<()> + 't;
 
 impl State<'_> {
     /// From bounds to quick scores to careful ones.
@@ -160,13 +165,15 @@ impl State<'_> {
         let (near, far) = self.first_and_rest();
         // What is cheap comes first: no later pass can then use up its time.
         let cheap = contest.exact_if_cheap();
-        let mut tick_far = |done: f64| tick("other scores", 1.0, 0.2 * done);
+        let mut tick_far = |done: f64| tick("other scores", (BOUNDS_DONE, OTHERS_DONE), done);
         self.runner.pass(&far, &cheap, Pass::Cheap, FAR_SHARE, &mut self.found, &mut tick_far)?;
         self.put_bounds_in_place();
         let mut doubtful = near.clone();
+        let mut done_before = OTHERS_DONE;
         if near.len() > FEW || contest.most_rounds == 0 {
-            self.quick(&near, &mut |done| tick("quick scores", 1.0, 0.2 + 0.7 * done))?;
-            while !self.admit(&mut |done| tick("quick scores", 1.0, 0.9 + 0.1 * done))?.is_empty() {}
+            self.quick(&near, &mut |done| tick("quick scores", (OTHERS_DONE, QUICK_DONE), done))?;
+            while !self.admit(&mut |_| tick("quick scores", (QUICK_DONE, QUICK_DONE), 0.0))?.is_empty() {}
+            done_before = QUICK_DONE;
             doubtful = self.within_reach(Some(n_tokens));
         } else {
             near.iter().for_each(|&ix| self.tried[ix] = true);
@@ -179,13 +186,14 @@ impl State<'_> {
                 break;
             }
             let careful = contest.careful(runs, doubtful.len(), n_rounds == 0, n_tokens);
-            // Each further round has half of what is left.
-            let left = 0.5f64.powi(n_rounds as i32);
-            let done_before = 1.0 - left;
-            let mut tick_round = |done: f64| tick("closer scores", 2.0, done_before + 0.4 * left * done);
+            // A round that may not be the last leaves something to those after it.
+            let is_last = contest.deadline.is_none() && (n_rounds + 1 >= contest.most_rounds || is_long);
+            let end = done_before + if is_last { 1.0 } else { ROUND } * (1.0 - done_before);
+            let mut tick_round = |done: f64| tick("closer scores", (done_before, end), done);
             self.pass(&doubtful, &careful, 1.0, &mut tick_round)?;
-            // Careful scores show gaps, and a best model, that quick ones did not.
-            let mut tick_late = |done: f64| tick("closer scores", 2.0, done_before + left * (0.4 + 0.1 * done));
+            done_before = end;
+            // Careful scores show gaps, and a best model, that quick ones did not. How many come late nobody knows.
+            let mut tick_late = |_: f64| tick("closer scores", (end, end), 0.0);
             loop {
                 let admitted = self.admit(&mut tick_late)?;
                 let late: Vec<usize> =
@@ -211,11 +219,14 @@ impl State<'_> {
         let contest = self.runner.contest;
         let is_auto = contest.scoring.method == Method::Auto;
         let share = if is_auto && contest.deadline.is_some() { FIRST_ROUND_SHARE } else { 1.0 };
-        self.pass_in_turn(everybody, &contest.scoring, share, &mut |done| tick(share * done))?;
+        let done_first = if is_auto { FIRST_ROUND_SHARE } else { 1.0 };
+        self.pass_in_turn(everybody, &contest.scoring, share, &mut |done| tick(done_first * done))?;
         self.put_out_of_reach_in_place()?;
         let doubtful = self.overlapping();
         if is_auto && !doubtful.is_empty() && !contest.is_time_up() {
-            self.pass_in_turn(&doubtful, &contest.longer(), 1.0, &mut |done| tick(share + (1.0 - share) * done))?;
+            self.pass_in_turn(&doubtful, &contest.longer(), 1.0, &mut |done| {
+                tick(done_first + (1.0 - done_first) * done)
+            })?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::naming::text_of;
 use crate::counts::Dataset;
 use crate::error::{Error, Result};
-use crate::graph::{BindOptions, Binding, ModelSource, ModelSpec, Size, bind, label_groups, resolve_for};
+use crate::graph::{BindOptions, Binding, ModelSource, ModelSpec, NodeSpec, Size, bind, label_groups, resolve_for};
 use crate::prior::PriorSettings;
 use std::collections::BTreeMap;
 
@@ -100,6 +100,20 @@ impl Field {
     /// The data.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
+    }
+
+    /// How a candidate would be called that this text gives, such as a preset with its size; nothing where it is no model of
+    /// these data.
+    pub fn name_of(&self, text: &str) -> Option<String> {
+        let source = ModelSource::parse(text).ok()?;
+        let options = BindOptions { columns: self.columns.as_deref(), ..Default::default() };
+        let (spec, _) = resolve_for(&source, &self.dataset, options).ok()?;
+        let size = |node: &NodeSpec| match node.size {
+            Size::Fixed(size) => Some((node.name.clone(), size)),
+            _ => None,
+        };
+        let sizes: Vec<(String, u32)> = spec.nodes.iter().filter_map(size).collect();
+        Some(text_of(text, &spec, &sizes))
     }
 
     /// Whether two candidates differ in one size only, and no size in between was given.

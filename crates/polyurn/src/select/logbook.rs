@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::field::Field;
-use crate::control::{Control, Observer};
+use crate::control::{Control, Observer, Progress};
 use crate::counts::Labels;
 use crate::engine::mixer::Mixer;
 use crate::error::Result;
@@ -11,10 +11,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How many times as often as the logbook is written, jobs under way put their state into it.
 const OFTEN: u32 = 16;
+
+/// Parts that progress is counted in.
+const PARTS: f64 = 1e6;
 
 /// One job of a contest. Models, data, settings and seed being the same, this says all about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -118,9 +122,9 @@ impl Logbook {
         self.lock().remove(&job);
     }
 
-    /// Keeps the checkpoints of a job's engine.
-    pub(super) fn clerk(&self, job: Job) -> Clerk<'_> {
-        Clerk { logbook: self, job }
+    /// Keeps the checkpoints of a job's engine, and notes in `done` how far it is.
+    pub(super) fn clerk<'a>(&'a self, job: Job, done: &'a Done) -> Clerk<'a> {
+        Clerk { logbook: self, job, done }
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -137,9 +141,30 @@ impl Logbook {
 pub(super) struct Clerk<'a> {
     logbook: &'a Logbook,
     job: Job,
+    done: &'a Done,
+}
+
+/// How much of a job is done; it never becomes less.
+#[derive(Debug, Default)]
+pub(super) struct Done(AtomicU64);
+
+impl Done {
+    /// Notes this share.
+    pub fn note(&self, share: f64) {
+        self.0.fetch_max((share.clamp(0.0, 1.0) * PARTS) as u64, Ordering::Relaxed);
+    }
+
+    /// The largest share so far.
+    pub fn share(&self) -> f64 {
+        self.0.load(Ordering::Relaxed) as f64 / PARTS
+    }
 }
 
 impl Observer for Clerk<'_> {
+    fn progress(&mut self, progress: Progress<'_>) {
+        self.done.note(progress.fraction);
+    }
+
     fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
         Ok(match self.logbook.lock().get(&self.job) {
             Some(Page::UnderWay(state)) => Some(state.clone()),

@@ -2,7 +2,7 @@
 
 use super::contest::{BOUND_SHARE, Contest};
 use super::field::{Candidate, Field};
-use super::logbook::{Job, Logbook};
+use super::logbook::{Done, Job, Logbook};
 use super::scored::{Scored, is_whole};
 use crate::Seed;
 use crate::control::Control;
@@ -232,19 +232,22 @@ impl Runner<'_> {
         f: impl Fn(&Candidate, Job, &mut Control<'_>) -> Result<R> + Sync,
     ) -> Result<Vec<Option<R>>> {
         let mut stop = Ok(());
+        let done: BTreeMap<usize, Done> = who.iter().map(|&ix| (ix, Done::default())).collect();
         let do_one = |&ix: &usize| {
             let a = self.contest.a.as_ref().map(|all| all[ix].to_bits());
             let job = Job { a, most_rounds: self.contest.most_rounds, round, candidate: ix as u32 };
-            let mut control = Control::new(self.logbook.clerk(job))
+            let mut control = Control::new(self.logbook.clerk(job, &done[&ix]))
                 .with_cancel(self.contest.cancel.clone())
                 .with_deadline(self.contest.deadline);
             // Too late to begin: nothing is made ready in vain.
             control.tick("score", 0.0)?;
-            f(&self.field.candidates()[ix], job, &mut control)
+            let found = f(&self.field.candidates()[ix], job, &mut control);
+            done[&ix].note(1.0);
+            found
         };
-        let found = map_watched(who, at_once, do_one, |done| {
+        let found = map_watched(who, at_once, do_one, |_| {
             if stop.is_ok() {
-                stop = tick(done as f64 / who.len() as f64);
+                stop = tick(done.values().map(Done::share).sum::<f64>() / who.len() as f64);
             }
         });
         match stop {

@@ -24,6 +24,7 @@ mod plan_brute_force;
 mod predict;
 mod presets;
 mod prior_sizes;
+mod progress;
 mod report;
 mod resume_inside;
 mod reversal;

@@ -412,6 +412,20 @@ fn bounds_alone_are_called_bounds_in_captions_and_in_the_table() {
 }
 
 #[test]
+fn the_legend_near_the_best_names_what_is_drawn() {
+    let model = |ix: u32, elbo: f64| {
+        json!({ "model": format!("m{ix}"), "log_marginal": -10.0 - f64::from(ix), "elbo": elbo, "std_error": 0.1,
+            "bound": "estimate", "posterior_probability": 0.5, "sizes": {} })
+    };
+    let near = |elbo: f64| {
+        let value = json!({ "command": "compare", "models": [model(0, -90.0), model(1, elbo), model(2, -80.0)] });
+        Report::from_json(&value).unwrap().plots().into_iter().find(|(name, _)| name == "evidence-near-best").unwrap().1
+    };
+    assert!(!near(-70.0).contains(">lower bound (ELBO)<"), "{}", near(-70.0));
+    assert!(near(-11.5).contains(">lower bound (ELBO)<"), "{}", near(-11.5));
+}
+
+#[test]
 fn a_bound_among_evidences_is_marked_as_one() {
     let sized = |mut model: Value, (x, y): (u32, u32)| {
         model["sizes"] = json!({ "x": x, "y": y });
@@ -428,7 +442,7 @@ fn a_bound_among_evidences_is_marked_as_one() {
         sized(bound("m", -40.0), (2, 2)),
     ];
     let result = json!({
-        "command": "select", "models": models, "interrupted": true, "left_with_bound": ["Left with a lower bound: x = 2."],
+        "command": "select", "models": models, "interrupted": true, "level": [0, 1, 2], "left_with_bound": ["Left with a lower bound: x = 2."],
     });
     let report = Report::from_json(&result).unwrap();
     let map = &report.plots().into_iter().find(|(name, _)| name == "evidence-by-size").unwrap().1;
@@ -438,6 +452,8 @@ fn a_bound_among_evidences_is_marked_as_one() {
     assert!(page.contains("Hollow diamonds are the lower bound (ELBO), which is not evidence"), "{page}");
     assert!(page.contains("<td>≥ −40.00</td>") && page.matches("<td>–</td>").count() == 2, "{page}");
     assert!(page.contains("The run was interrupted") && page.contains("Left with a lower bound: x = 2."));
+    assert!(page.contains("One model has no bar, since no more than its lower bound (ELBO) is known."), "{page}");
+    assert!(page.contains("<code>(x = 1, y = 2)</code>, <code>(x = 2, y = 1)</code>"), "{page}");
     // The same digits in the table, in the plot and where a pointer rests.
     assert!(page.matches("50.00 ± 1.25 %").count() >= 3 * 3, "{page}");
 }

@@ -51,7 +51,10 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     let is_file = args.data.data != Path::new("-") && args.data.data.is_file();
     let reads_twice = is_file && !args.together && !predictor.open_roots().is_empty();
     if reads_twice {
-        run.collect()?;
+        run.collect().map_err(|failure| match failure {
+            Failure::Library(Error::Stopped(_)) => interrupted(args),
+            other => other,
+        })?;
     }
     let mut failure = None;
     let written = output.write(|out| {
@@ -64,16 +67,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         })
     });
     match failure {
-        Some(Error::Stopped(_)) => {
-            return Err(Failure::Interrupted(match &args.output.output {
-                Some(path) => format!(
-                    "stopped on request; {} was not written, since a file is written whole or not at all: repeat the command, \
-                     or leave -o out and keep the rows that are printed",
-                    path.display()
-                ),
-                None => "stopped on request; rows that were printed are complete".into(),
-            }));
-        }
+        Some(Error::Stopped(_)) => return Err(interrupted(args)),
         Some(error) => return Err(error.into()),
         None => {}
     }
@@ -81,6 +75,18 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     output.warn(&run.warnings);
     output.note(&run.summary());
     Ok(())
+}
+
+/// What is left of a prediction that was stopped.
+fn interrupted(args: &PredictArgs) -> Failure {
+    Failure::Interrupted(match &args.output.output {
+        Some(path) => format!(
+            "stopped on request; {} was not written, since a file is written whole or not at all: repeat the command, or leave -o \
+             out and keep the rows that are printed",
+            path.display()
+        ),
+        None => "stopped on request; rows that were printed are complete".into(),
+    })
 }
 
 /// The roots whose values are taken as given in `log_probability_given`.
