@@ -119,10 +119,17 @@ def test_probabilities_of_records_are_those_of_the_tables(survey):
     assert model.bic(frame) == pytest.approx(-2 * np.log(joint.sum(axis=0)).sum() + n_parameters * np.log(60), rel=1e-12)
 
 
-def test_evidence_is_that_of_the_functions(matrix, survey):
+def test_evidence_is_that_of_the_functions(survey):
+    matrix = np.array([[3, 1, 0], [0, 2, 2]])
     model = polyurn.LDA(2, random_state=5).fit(matrix)
     score = polyurn.score("lda(2)", matrix, a=1.0, random_state=5)
+    assert (model.log_evidence_, model.log_evidence_std_error_) == (score.log_evidence, None)
+    particles = {"particles": 50, "runs": 3}
+    model = polyurn.LDA(2, random_state=5, method="smc", engine=particles).fit(matrix)
+    score = polyurn.score("lda(2)", matrix, a=1.0, random_state=5, method="smc", **particles)
     assert (model.log_evidence_, model.log_evidence_std_error_) == (score.log_evidence, score.std_error)
+    model = polyurn.LDA(2, random_state=5).fit(matrix)
+    model.log_evidence_
     assert model.elbo_ == polyurn.score("lda(2)", matrix, a=1.0, random_state=5, method="vb").log_evidence
     exact = polyurn.LatentClass(2, method="exact").fit(pd.DataFrame({"a": survey["a"]}))
     assert exact.log_evidence_std_error_ is None
@@ -246,6 +253,7 @@ def test_frames_of_numbers_are_matrices_and_frames_of_words_are_records(matrix):
     model = polyurn.LDA(2, random_state=1).fit(frame)
     assert list(model.feature_names_in_) == list(frame.columns)
     assert model.elbo_ == polyurn.LDA(2, random_state=1).fit(matrix).elbo_
+    matrix = np.array([[3, 1, 0], [0, 2, 2]])
     docs, words = np.nonzero(matrix)
     long = pd.DataFrame({"doc": docs.astype(str), "word": words.astype(str), "count": matrix[docs, words]})
     records = polyurn.LDA(2, random_state=1).fit(long)

@@ -463,7 +463,7 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             with Progress(self.verbose) as bar:
                 result, text, interrupted = _core.score(self._data, request(**asked), bar.watcher)
             self._score = Score(json.loads(result), text, asked["model"])
-            warn_all(self._score.warnings, interrupted, stacklevel=4)
+            warn_all(self._score.warnings, interrupted)
         return self._score.log_evidence, self._score.std_error
 
     def __getstate__(self) -> dict[str, Any]:
