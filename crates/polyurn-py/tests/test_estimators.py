@@ -260,7 +260,31 @@ def test_frames_of_numbers_are_matrices_and_frames_of_words_are_records(matrix):
     assert records.log_evidence_ == pytest.approx(polyurn.score("doc -> t[2] -> word", long, a=1.0, random_state=1).log_evidence)
 
 
+def test_arrays_of_records_bind_to_the_nodes_in_order(survey):
+    frame = pd.DataFrame(survey)
+    model = polyurn.AllocationModel("class[2] -> a b c", kind="records", random_state=1).fit(frame.to_numpy())
+    named = polyurn.AllocationModel("class[2] -> a b c", random_state=1).fit(frame)
+    assert model.elbo_ == named.elbo_
+    assert np.array_equal(model.predict_proba(frame.to_numpy()), named.predict_proba(frame))
+
+
+def test_files_and_data_are_fitted_too(matrix, tmp_path):
+    import scipy.io
+
+    scipy.io.mmwrite(tmp_path / "matrix.mtx", scipy.sparse.coo_array(matrix))
+    from_file = polyurn.LDA(2, random_state=1).fit(tmp_path / "matrix.mtx")
+    from_data = polyurn.LDA(2, random_state=1).fit(polyurn.read(tmp_path / "matrix.mtx"))
+    assert from_file.elbo_ == from_data.elbo_
+    assert np.array_equal(from_file.transform(matrix), from_data.transform(matrix))
+    records = polyurn.LatentClass(2, random_state=1).fit({"x": list("aabb"), "y": list("ccdd")})
+    assert records.n_features_in_ == 2 and records.labels_.shape == (4,)
+    with pytest.raises(ValueError, match="have no order"):
+        records.predict(polyurn.records({"x": list("ab"), "y": list("cd")}))
+
+
 def test_what_is_wrong_is_said(matrix, survey):
+    with pytest.raises(ValueError, match="belongs to a prior"):
+        polyurn.LDA(2, a=3.0, prior="none", method="em").fit(matrix)
     with pytest.raises(ValueError, match="n_components"):
         polyurn.LDA(0).fit(matrix)
     with pytest.raises(ValueError, match="kind"):

@@ -103,6 +103,18 @@ def test_an_interrupt_gives_back_what_is_finished():
     assert seconds < 1.0
 
 
+def test_an_interrupted_ranking_has_the_models_that_are_scored():
+    out, err, seconds = interrupted(
+        """
+        warnings.simplefilter("ignore")
+        found = polyurn.select("lda(1..8)", counts, random_state=1, n_jobs=1, progress=False)
+        print(found.interrupted, 0 < len(found) <= 8)
+        """
+    )
+    assert out == "True True\n", err
+    assert seconds < 1.0
+
+
 def test_progress_is_shown_when_asked_for_and_not_otherwise(counts, capfd):
     settings = dict(method="smc", particles=100, runs=2, random_state=1, n_jobs=1)
     with warnings.catch_warnings():
