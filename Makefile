@@ -9,7 +9,7 @@ PROGRAM = $$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)
 BESIDE := numpy scipy pandas polars pyarrow sparse scikit-learn matplotlib arviz tqdm
 PEERS := pgmpy pyttb stepmix
 
-.PHONY: test test-rust test-browser test-python test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-bdeu doc
+.PHONY: test test-rust test-browser test-python test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-bdeu doc
 
 test: test-rust test-python test-browser
 
@@ -21,9 +21,19 @@ test-rust:
 test-browser:
 	CARGO="$(CARGO)" tests/browser/run
 
-# Long statistical suites: everything, also the tests marked as ignored, with optimisation.
-test-long:
+# Long statistical suites: everything, also the tests marked as ignored, with optimisation; and the notebooks.
+test-long: test-notebooks
 	$(CARGO) test --workspace --release -- --include-ignored
+
+# Runs docs/notebooks as they are, with the wheel that test-python installs. They assert what they say.
+test-notebooks: test-python $(VENV)/notebooks
+	for notebook in docs/notebooks/*.ipynb; do \
+		$(VENV)/bin/jupyter execute $$notebook || exit 1; \
+	done
+
+$(VENV)/notebooks: $(VENV)/bin/python Makefile
+	$(VENV)/bin/python -m pip install --quiet nbclient ipykernel
+	touch $@
 
 # The Python package, as the wheel that is built here: its tests, the examples in its docstrings, and its numbers beside those of
 # scikit-learn, pgmpy, pyttb and StepMix. Then fit files and exports as Python reads them, and what is seen on a terminal. The wheel

@@ -170,7 +170,7 @@ def test_a_watcher_that_fails_stops_the_run(counts):
     asked = request(model="lda(8)", seed=1, threads=1, method="smc", particles=20_000, runs=200)
     start = time.perf_counter()
     with pytest.raises(RuntimeError, match="no more"):
-        _core.score(as_dataset(counts, fractions=False), asked, fail)
+        _core.score(as_dataset(counts, fractions=False), asked, True, fail)
     assert time.perf_counter() - start < 2.0
 
 

@@ -157,7 +157,7 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise ValueError("there is nothing to fit: all counts are zero (0 tokens)")
         settings = self._settings(method, data)
         with Progress(self.verbose) as bar:
-            core, summary, interrupted = _core.fit(data, request(**settings), bar.watcher)
+            core, summary, interrupted = _core.fit(data, request(**settings), False, bar.watcher)
         self.fit_ = Fit(core, json.loads(summary))
         self._kind, self._data, self._score = kind, data, None
         warn_all(self.fit_.warnings, interrupted)
@@ -474,7 +474,7 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             asked = {**self._settings(self._method(), self._data), "method": "auto"}
             asked = {name: value for name, value in asked.items() if name in EVIDENCE}
             with Progress(self.verbose) as bar:
-                result, text, interrupted = _core.score(self._data, request(**asked), bar.watcher)
+                result, text, interrupted = _core.score(self._data, request(**asked), False, bar.watcher)
             self._score = Score(json.loads(result), text, asked["model"])
             warn_all(self._score.warnings, interrupted)
         return self._score.log_evidence, self._score.std_error
