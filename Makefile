@@ -1,10 +1,15 @@
-# The same commands that CI runs. `make test-rust` needs nothing but Rust and the package registry; `make test` has Python look
-# at fit files and at the terminal too, with NumPy and pgmpy from PyPI, and opens reports in a browser, for which it installs
-# Selenium, and as root Chromium.
+# The same commands that CI runs. `make test-rust` needs nothing but Rust and the package registry; `make test` builds the wheel
+# of the Python package and tests it, with other tools from PyPI beside it, and opens reports in a browser, for which it
+# installs Selenium, and as root Chromium.
 CARGO ?= cargo
 VENV := target/venv
+# The command line that `cargo test` builds.
+PROGRAM = $$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)
+# What the Python package works with, and what it is compared with.
+BESIDE := numpy scipy pandas polars pyarrow sparse scikit-learn matplotlib arviz tqdm
+PEERS := pgmpy pyttb stepmix
 
-.PHONY: test test-rust test-browser test-python test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu doc
+.PHONY: test test-rust test-browser test-python test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu doc
 
 test: test-rust test-python test-browser
 
@@ -16,17 +21,33 @@ test-rust:
 test-browser:
 	CARGO="$(CARGO)" tests/browser/run
 
-# Long statistical suites: everything, also the tests marked as ignored, with optimisation.
-test-long:
+# Long statistical suites: everything, also the tests marked as ignored, with optimisation; and the notebooks.
+test-long: test-notebooks
 	$(CARGO) test --workspace --release -- --include-ignored
 
-# Fit files and exports as Python reads them (zipfile, NumPy, and pgmpy from PyPI), and what is seen on a terminal.
-test-python: $(VENV)/pgmpy
-	$(CARGO) test --workspace --all-targets --no-run --quiet
-	POLYURN="$$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)" $(VENV)/bin/python -W ignore -m unittest discover -s tests/python
+# Runs docs/notebooks as they are, with the wheel that test-python installs. They assert what they say.
+test-notebooks: test-python $(VENV)/notebooks
+	for notebook in docs/notebooks/*.ipynb; do \
+		$(VENV)/bin/jupyter execute $$notebook || exit 1; \
+	done
 
-$(VENV)/pgmpy: $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --quiet pgmpy
+$(VENV)/notebooks: $(VENV)/bin/python Makefile
+	$(VENV)/bin/python -m pip install --quiet nbclient ipykernel
+	touch $@
+
+# The Python package, as the wheel that is built here: its tests, the examples in its docstrings, and its numbers beside those of
+# scikit-learn, pgmpy, pyttb and StepMix. Then fit files and exports as Python reads them, and what is seen on a terminal. The wheel
+# has the optimisation of the other tests, so that nothing is built twice.
+test-python: $(VENV)/python-tests
+	$(CARGO) test --workspace --all-targets --no-run --quiet
+	rm -rf target/wheels
+	$(VENV)/bin/maturin build --profile dev --quiet --out target/wheels
+	$(VENV)/bin/python -m pip install --quiet --force-reinstall --no-deps target/wheels/polyurn-*.whl
+	POLYURN="$(PROGRAM)" $(VENV)/bin/python -m pytest --quiet
+	POLYURN="$(PROGRAM)" $(VENV)/bin/python -W ignore -m unittest discover -s tests/python
+
+$(VENV)/python-tests: $(VENV)/bin/python Makefile
+	$(VENV)/bin/python -m pip install --quiet maturin pytest $(BESIDE) $(PEERS)
 	touch $@
 
 # Breaks the particle engine in known ways, one at a time, and names the test that goes red. Needs Python 3 as well.

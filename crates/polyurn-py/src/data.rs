@@ -9,13 +9,14 @@ use polyurn::{Error, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Distinct rows with counts, and labels of each column.
 #[pyclass(frozen, module = "polyurn._core")]
 #[derive(Debug)]
 pub struct Dataset {
-    data: Arc<counts::Dataset>,
+    /// None once a run has taken it over.
+    data: Mutex<Option<Arc<counts::Dataset>>>,
 }
 
 /// One column as Python hands it over: its name, codes, labels or else the number of values, and what value 0 is called.
@@ -87,7 +88,7 @@ impl Dataset {
             codes.push(column);
         }
         fill(&mut builder, source, &codes, &counts, n_rows).or_exception()?;
-        Ok(Dataset { data: Arc::new(builder.finish()) })
+        Ok(Dataset::new(builder.finish()))
     }
 
     /// Reads a file.
@@ -96,30 +97,31 @@ impl Dataset {
     fn read(py: Python<'_>, path: PathBuf, format: Option<&str>, fractions: bool) -> PyResult<Self> {
         let format = format.map(str::parse::<Format>).transpose().or_exception()?;
         let data = py.detach(|| io::read(&path, &ReadOptions { format, fractions })).or_exception()?;
-        Ok(Dataset { data: Arc::new(data) })
+        Ok(Dataset::new(data))
     }
 
     /// What it is called in messages.
     #[getter]
-    fn source(&self) -> &str {
-        &self.data.source
+    fn source(&self) -> PyResult<String> {
+        Ok(self.get()?.source.clone())
     }
 
     /// Names of the columns.
     #[getter]
-    fn names(&self) -> Vec<Option<String>> {
-        self.data.columns.iter().map(|column| column.name.clone()).collect()
+    fn names(&self) -> PyResult<Vec<Option<String>>> {
+        Ok(self.get()?.columns.iter().map(|column| column.name.clone()).collect())
     }
 
     /// Number of values of each column.
     #[getter]
-    fn sizes(&self) -> Vec<u32> {
-        self.data.columns.iter().map(|column| column.labels.len()).collect()
+    fn sizes(&self) -> PyResult<Vec<u32>> {
+        Ok(self.get()?.columns.iter().map(|column| column.labels.len()).collect())
     }
 
     /// What the values of a column are called; none where they are numbers, with the first of them.
     fn labels(&self, column: usize) -> PyResult<(Option<Vec<String>>, u32)> {
-        let column = self.data.columns.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
+        let data = self.get()?;
+        let column = data.columns.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
         Ok(match &column.labels {
             Labels::Named(names) => (Some(names.clone()), 0),
             Labels::Indexed { first, .. } => (None, *first),
@@ -128,49 +130,72 @@ impl Dataset {
 
     /// Codes of the distinct rows in one column.
     fn codes<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let values = self.data.values.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
+        let data = self.get()?;
+        let values = data.values.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
         Ok(PyArray1::from_slice(py, values))
     }
 
     /// Counts of the distinct rows, in tokens.
-    fn counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_iter(py, self.data.counts.iter().map(|count| self.data.unit.tokens(count)))
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let data = self.get()?;
+        Ok(PyArray1::from_iter(py, data.counts.iter().map(|count| data.unit.tokens(count))))
     }
 
     /// Cells of unknown count, a code for each column.
     #[getter]
-    fn unknown(&self) -> Vec<Vec<u32>> {
-        self.data.unknown.clone()
+    fn unknown(&self) -> PyResult<Vec<Vec<u32>>> {
+        Ok(self.get()?.unknown.clone())
     }
 
     /// Number of distinct rows.
-    fn __len__(&self) -> usize {
-        self.data.n_rows()
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.get()?.n_rows())
     }
 
     /// Whether counts are whole.
     #[getter]
-    fn is_whole(&self) -> bool {
-        self.data.unit.is_token()
+    fn is_whole(&self) -> PyResult<bool> {
+        Ok(self.get()?.unit.is_token())
     }
 
     /// Tokens in all.
     #[getter]
-    fn n_tokens(&self) -> f64 {
-        self.data.unit.tokens(self.data.n_tokens().unwrap_or(u64::MAX))
+    fn n_tokens(&self) -> PyResult<f64> {
+        let data = self.get()?;
+        Ok(data.unit.tokens(data.n_tokens().unwrap_or(u64::MAX)))
     }
 
     /// What is odd about it.
     #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.data.warnings.iter().map(ToString::to_string).collect()
+    fn warnings(&self) -> PyResult<Vec<String>> {
+        Ok(self.get()?.warnings.iter().map(ToString::to_string).collect())
     }
 }
 
 impl Dataset {
+    fn new(data: counts::Dataset) -> Self {
+        Dataset { data: Mutex::new(Some(Arc::new(data))) }
+    }
+
     /// The rows.
-    pub fn get(&self) -> &Arc<counts::Dataset> {
-        &self.data
+    ///
+    /// # Errors
+    /// When a run has taken them over.
+    pub fn get(&self) -> PyResult<Arc<counts::Dataset>> {
+        let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        data.clone().ok_or_else(|| PyValueError::new_err("these data were handed over to a run"))
+    }
+
+    /// The rows, for a run that nobody asks for them afterwards: then they are moved, not copied.
+    ///
+    /// # Errors
+    /// When a run has taken them over before.
+    pub fn hand_over(&self, is_last_use: bool) -> PyResult<Arc<counts::Dataset>> {
+        let data = self.get()?;
+        if is_last_use {
+            *self.data.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        Ok(data)
     }
 }
 

@@ -35,16 +35,17 @@ type Block<'py> = (Vec<String>, Vec<u32>, Bound<'py, PyArray1<f64>>);
 
 /// Fits a model: the fit, what there is to say of it as JSON, and whether it was interrupted.
 #[pyfunction]
-#[pyo3(signature = (data, request, watcher))]
+#[pyo3(signature = (data, request, is_last_use, watcher))]
 pub fn fit(
     py: Python<'_>,
     data: PyRef<'_, Dataset>,
     request: &str,
+    is_last_use: bool,
     watcher: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Fit, String, bool)> {
     let given = settings(request);
     let request = Request::read(request).or_exception()?;
-    let data = data.get().clone();
+    let data = data.hand_over(is_last_use)?;
     let work = Work { watcher, time_limit: request.time() };
     let ((file, summary), interrupted) = work.run(py, |control, _| {
         let (source, prior_settings, has_prior) = request.model_and_prior(&request.model)?;

@@ -18,6 +18,7 @@ use std::time::Instant;
 
 /// Ranks models: the result as JSON and as text, lines to warn of, and whether it was interrupted.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "the private half of a function with keywords")]
 pub fn rank(
     py: Python<'_>,
     is_select: bool,
@@ -25,14 +26,16 @@ pub fn rank(
     models: Vec<String>,
     weights: Option<HashMap<String, f64>>,
     request: &str,
+    is_last_use: bool,
     watcher: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(String, String, Vec<String>, bool)> {
     let start = Instant::now();
     let request = Request::read(request).or_exception()?;
     let scoring = request.scoring().or_exception()?;
     let entries = entries(&models, &request).or_exception()?;
-    needs_whole(data.get(), scoring.method == Method::Vb).or_exception()?;
-    let (name, data) = (data.get().source.clone(), data.get().clone());
+    needs_whole(&*data.get()?, scoring.method == Method::Vb).or_exception()?;
+    let data = data.hand_over(is_last_use)?;
+    let name = data.source.clone();
     let work = Work { watcher, time_limit: request.time() };
     let (result, interrupted) = work.run(py, |control, cancel| {
         let data = Arc::try_unwrap(data).unwrap_or_else(|shared| (*shared).clone());

@@ -54,14 +54,16 @@ pub fn score(
     py: Python<'_>,
     data: PyRef<'_, Dataset>,
     request: &str,
+    is_last_use: bool,
     watcher: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(String, String, bool)> {
     let request = Request::read(request).or_exception()?;
     let scoring = request.scoring().or_exception()?;
     let (source, settings, has_prior) = request.model_and_prior(&request.model).or_exception()?;
     needs_prior(has_prior).or_exception()?;
-    needs_whole(data.get(), scoring.method == Method::Vb).or_exception()?;
-    let (name, data) = (data.get().source.clone(), data.get().clone());
+    needs_whole(&*data.get()?, scoring.method == Method::Vb).or_exception()?;
+    let data = data.hand_over(is_last_use)?;
+    let name = data.source.clone();
     let work = Work { watcher, time_limit: request.time() };
     let (result, interrupted) = work.run(py, |control, _| {
         let binding = bound(&source, data, &request)?;

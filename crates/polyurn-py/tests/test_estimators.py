@@ -119,10 +119,17 @@ def test_probabilities_of_records_are_those_of_the_tables(survey):
     assert model.bic(frame) == pytest.approx(-2 * np.log(joint.sum(axis=0)).sum() + n_parameters * np.log(60), rel=1e-12)
 
 
-def test_evidence_is_that_of_the_functions(matrix, survey):
+def test_evidence_is_that_of_the_functions(survey):
+    matrix = np.array([[3, 1, 0], [0, 2, 2]])
     model = polyurn.LDA(2, random_state=5).fit(matrix)
     score = polyurn.score("lda(2)", matrix, a=1.0, random_state=5)
+    assert (model.log_evidence_, model.log_evidence_std_error_) == (score.log_evidence, None)
+    particles = {"particles": 50, "runs": 3}
+    model = polyurn.LDA(2, random_state=5, method="smc", engine=particles).fit(matrix)
+    score = polyurn.score("lda(2)", matrix, a=1.0, random_state=5, method="smc", **particles)
     assert (model.log_evidence_, model.log_evidence_std_error_) == (score.log_evidence, score.std_error)
+    model = polyurn.LDA(2, random_state=5).fit(matrix)
+    model.log_evidence_
     assert model.elbo_ == polyurn.score("lda(2)", matrix, a=1.0, random_state=5, method="vb").log_evidence
     exact = polyurn.LatentClass(2, method="exact").fit(pd.DataFrame({"a": survey["a"]}))
     assert exact.log_evidence_std_error_ is None
@@ -246,13 +253,38 @@ def test_frames_of_numbers_are_matrices_and_frames_of_words_are_records(matrix):
     model = polyurn.LDA(2, random_state=1).fit(frame)
     assert list(model.feature_names_in_) == list(frame.columns)
     assert model.elbo_ == polyurn.LDA(2, random_state=1).fit(matrix).elbo_
+    matrix = np.array([[3, 1, 0], [0, 2, 2]])
     docs, words = np.nonzero(matrix)
     long = pd.DataFrame({"doc": docs.astype(str), "word": words.astype(str), "count": matrix[docs, words]})
     records = polyurn.LDA(2, random_state=1).fit(long)
     assert records.log_evidence_ == pytest.approx(polyurn.score("doc -> t[2] -> word", long, a=1.0, random_state=1).log_evidence)
 
 
+def test_arrays_of_records_bind_to_the_nodes_in_order(survey):
+    frame = pd.DataFrame(survey)
+    model = polyurn.AllocationModel("class[2] -> a b c", kind="records", random_state=1).fit(frame.to_numpy())
+    named = polyurn.AllocationModel("class[2] -> a b c", random_state=1).fit(frame)
+    assert model.elbo_ == named.elbo_
+    assert np.array_equal(model.predict_proba(frame.to_numpy()), named.predict_proba(frame))
+
+
+def test_files_and_data_are_fitted_too(matrix, tmp_path):
+    import scipy.io
+
+    scipy.io.mmwrite(tmp_path / "matrix.mtx", scipy.sparse.coo_array(matrix))
+    from_file = polyurn.LDA(2, random_state=1).fit(tmp_path / "matrix.mtx")
+    from_data = polyurn.LDA(2, random_state=1).fit(polyurn.read(tmp_path / "matrix.mtx"))
+    assert from_file.elbo_ == from_data.elbo_
+    assert np.array_equal(from_file.transform(matrix), from_data.transform(matrix))
+    records = polyurn.LatentClass(2, random_state=1).fit({"x": list("aabb"), "y": list("ccdd")})
+    assert records.n_features_in_ == 2 and records.labels_.shape == (4,)
+    with pytest.raises(ValueError, match="have no order"):
+        records.predict(polyurn.records({"x": list("ab"), "y": list("cd")}))
+
+
 def test_what_is_wrong_is_said(matrix, survey):
+    with pytest.raises(ValueError, match="belongs to a prior"):
+        polyurn.LDA(2, a=3.0, prior="none", method="em").fit(matrix)
     with pytest.raises(ValueError, match="n_components"):
         polyurn.LDA(0).fit(matrix)
     with pytest.raises(ValueError, match="kind"):

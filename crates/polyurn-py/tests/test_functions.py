@@ -111,6 +111,14 @@ def test_a_drawn_seed_repeats_the_run():
     assert len(seeds) == 3
 
 
+def test_data_can_be_used_again_and_again():
+    data = polyurn.records(TOY)
+    scores = {polyurn.score("i -> k[2] -> j", data).log_evidence for _ in range(2)}
+    ranking = polyurn.select("i -> k[2..3] -> j", data, random_state=1)
+    fit = polyurn.fit("i -> k[2] -> j", data, random_state=1)
+    assert len(scores) == 1 and len(ranking) == 2 and fit["tokens"] == data.n_tokens == 9
+
+
 def test_prior_spellings_agree():
     by_number = polyurn.score("i -> k[2] -> j", TOY, a=2.0)
     by_spec = polyurn.score("i -> k[2] -> j", TOY, prior={"kind": "bdeu", "size": 2.0}, shape=2.0)

@@ -40,11 +40,11 @@ def test_components_are_aligned_whatever_their_order_and_number():
     rng = np.random.default_rng(0)
     components = rng.random((4, 9))
     order = np.array([2, 0, 3, 1])
-    shuffled = 7.0 * components[order]
+    shuffled = 8.0 * components[order]
     found, alike = metrics.align(components, shuffled)
-    np.testing.assert_array_equal(shuffled[found] / 7.0, components)
+    np.testing.assert_array_equal(shuffled[found] / 8.0, components)
     np.testing.assert_allclose(alike, 1.0)
     found, alike = metrics.align(components, shuffled[:2])
     assert (found == -1).sum() == 2 and (alike > 0.99).sum() == 2
     found, _ = metrics.align(components[:2], shuffled)
-    np.testing.assert_array_equal(shuffled[found] / 7.0, components[:2])
+    np.testing.assert_array_equal(shuffled[found] / 8.0, components[:2])

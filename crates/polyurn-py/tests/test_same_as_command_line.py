@@ -50,6 +50,8 @@ def test_scores_are_the_same(command, csv_file, survey, settings, flags):
 
 @pytest.mark.filterwarnings("ignore::polyurn.PolyurnWarning")
 def test_rankings_are_the_same(command, csv_file, survey):
+    survey = {name: column[:30] for name, column in survey.items()}
+    csv_file.write_text("\n".join(csv_file.read_text().splitlines()[:31]) + "\n")
     theirs = command("select", "--model", "lca(1..3)", "--data", csv_file, "--seed", 4)
     ours = polyurn.select("lca(1..3)", survey, random_state=4)
     assert without_time(ours.to_dict()) == without_time(theirs)

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
 from . import _core
-from ._data import Data, _is_pandas, _is_table, as_coo, as_dataset
+from ._data import Data, _is_pandas, _is_table, as_coo, as_dataset, read, table_columns
 from ._functions import FITTING, FRACTIONS, _engine
 from ._progress import Progress
 from ._results import Fit, Score
@@ -48,8 +48,7 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     max_iter, tol, n_init : optional
         Sweeps at most, when to stop, and starts of engines that sweep.
     prior : mapping or "none", optional
-        A prior as in a model file, or none for maximum likelihood by ``"em"``; ``a`` is then not looked at, which is the one
-        place where it is not.
+        A prior as in a model file, or none for maximum likelihood by ``"em"`` or ``"icm"``.
     pseudo_count : mapping, optional
         Pseudo-counts of every cell of the tables of some nodes.
     engine : mapping, optional
@@ -102,22 +101,22 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def __init__(
         self,
-        model="lda(3)",
+        model: str = "lda(3)",
         *,
-        a=1.0,
-        method="auto",
-        random_state=None,
-        n_jobs=None,
-        max_iter=None,
-        tol=None,
-        n_init=None,
-        prior=None,
-        pseudo_count=None,
-        engine=None,
-        kind="auto",
-        handle_unknown="error",
-        verbose=False,
-    ):
+        a: float = 1.0,
+        method: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        n_init: int | None = None,
+        prior: Any = None,
+        pseudo_count: Any = None,
+        engine: Any = None,
+        kind: str = "auto",
+        handle_unknown: str = "error",
+        verbose: bool | None = False,
+    ) -> None:
         self.model = model
         self.a = a
         self.method = method
@@ -158,7 +157,7 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise ValueError("there is nothing to fit: all counts are zero (0 tokens)")
         settings = self._settings(method, data)
         with Progress(self.verbose) as bar:
-            core, summary, interrupted = _core.fit(data, request(**settings), bar.watcher)
+            core, summary, interrupted = _core.fit(data, request(**settings), False, bar.watcher)
         self.fit_ = Fit(core, json.loads(summary))
         self._kind, self._data, self._score = kind, data, None
         warn_all(self.fit_.warnings, interrupted)
@@ -174,6 +173,8 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _settings(self, method: str, data: _core.Dataset) -> dict[str, Any]:
         has_prior = not isinstance(self.prior, str)
+        if not has_prior and self.a != 1.0:
+            raise ValueError(f"a={self.a}: it belongs to a prior, and prior={self.prior!r} has none; leave it out")
         engine = _engine(dict(self.engine or {}), FITTING)
         return dict(
             model=self._text(data.sizes),
@@ -195,23 +196,35 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise ValueError(f'kind: expected "auto", "tensor" or "records", not {self.kind!r}')
         if self.handle_unknown not in ("error", "missing"):
             raise ValueError(f'handle_unknown: expected "error" or "missing", not {self.handle_unknown!r}')
-        if isinstance(X, (Data, str)) or hasattr(X, "__fspath__"):
-            return "records", X
+        if isinstance(X, str) or hasattr(X, "__fspath__"):
+            X = read(X, fractions=self._method() in FRACTIONS)
+        if isinstance(X, Data):
+            if not all(name is None for name in X.names):
+                return "records", self._counted(X, len(X.names), reset)
+            X = X.to_coo()
         if _is_table(X) and not self._is_matrix(X):
             if _is_pandas(X):
                 return "records", validate_data(self, X, reset=reset, skip_check_array=True)
-            return "records", X
+            return "records", self._counted(X, len(table_columns(X)), reset)
         kind = self._kind_of_arrays if self.kind == "auto" else self.kind
         if kind == "records":
             X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
             return "records", X
         if isinstance(X, tuple) or hasattr(X, "fill_value"):
-            return "tensor", as_coo(X)
+            coo = as_coo(X)
+            return "tensor", self._counted(coo, (*coo[2], 1)[1], reset)
         X = validate_data(
             self, X, reset=reset, accept_sparse=True, dtype=np.float64, ensure_2d=_n_axes(X) < 3, allow_nd=True
         )
         check_non_negative(X, type(self).__name__)
         return "tensor", as_coo(X)
+
+    def _counted(self, X: Any, n_features: int, reset: bool) -> Any:
+        """Takes note of the number of features, where scikit-learn does not know the container."""
+        if reset:
+            self.n_features_in_ = int(n_features)
+            vars(self).pop("feature_names_in_", None)
+        return X
 
     def _is_matrix(self, X: Any) -> bool:
         """Whether a frame is a matrix of counts with named columns."""
@@ -289,7 +302,7 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             target = self._target()
             draw = "best" if self.fit_._core.draws[0] else None
             return None if target is None else self.fit_.table(target, draw=draw).argmax(axis=-1)
-        if self._kind == "tensor" or isinstance(X, (Data, str)) or hasattr(X, "__fspath__"):
+        if self._kind == "tensor" or isinstance(X, Data):
             return None
         return _most_likely(self._answer(self._samples(X)).posteriors)
 
@@ -315,8 +328,8 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         kind, X = self._checked(X, reset=False)
         if kind != self._kind:
             raise ValueError(f"the model was fitted to {_KINDS[self._kind]}, and these are {_KINDS[kind]}")
-        if isinstance(X, (Data, str)) or hasattr(X, "__fspath__"):
-            raise ValueError("samples of a file or of Data have no order; give a frame or an array")
+        if isinstance(X, Data):
+            raise ValueError("records of a file or of Data are merged and have no order; give a frame or an array")
         return self._samples(X)
 
     def transform(self, X: Any) -> np.ndarray:
@@ -461,9 +474,9 @@ class AllocationModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             asked = {**self._settings(self._method(), self._data), "method": "auto"}
             asked = {name: value for name, value in asked.items() if name in EVIDENCE}
             with Progress(self.verbose) as bar:
-                result, text, interrupted = _core.score(self._data, request(**asked), bar.watcher)
+                result, text, interrupted = _core.score(self._data, request(**asked), False, bar.watcher)
             self._score = Score(json.loads(result), text, asked["model"])
-            warn_all(self._score.warnings, interrupted, stacklevel=4)
+            warn_all(self._score.warnings, interrupted)
         return self._score.log_evidence, self._score.std_error
 
     def __getstate__(self) -> dict[str, Any]:

@@ -104,13 +104,18 @@ def score(
     )
     data = as_dataset(X, fractions=method in FRACTIONS)
     if a is None or np.isscalar(a):
-        return _score_at(data, settings, a, progress)
-    return Curve([_score_at(data, settings, value, progress) for value in a])
+        return _score_at(data, settings, a, _is_ours(X), progress)
+    return Curve([_score_at(data, settings, value, False, progress) for value in a])
 
 
-def _score_at(data: _core.Dataset, settings: dict[str, Any], a: Any, progress: bool | None) -> Score:
+def _is_ours(X: Any) -> bool:
+    """Whether the library's data were made for this call, so that they can be moved into it."""
+    return not isinstance(X, Data)
+
+
+def _score_at(data: _core.Dataset, settings: dict[str, Any], a: Any, is_last_use: bool, progress: bool | None) -> Score:
     with Progress(progress) as bar:
-        result, text, interrupted = _core.score(data, request(a=a, **settings), bar.watcher)
+        result, text, interrupted = _core.score(data, request(a=a, **settings), is_last_use, bar.watcher)
     found = Score(json.loads(result), text, settings["model"])
     warn_all(found.warnings, interrupted)
     return found
@@ -241,7 +246,8 @@ def _rank(
     weights = None if model_prior is None else {str(key): float(weight) for key, weight in model_prior.items()}
     data = as_dataset(X, fractions=method in FRACTIONS)
     with Progress(progress) as bar:
-        result, text, lines, interrupted = _core.rank(is_select, data, models, weights, asked, bar.watcher)
+        found = _core.rank(is_select, data, models, weights, asked, _is_ours(X), bar.watcher)
+    result, text, lines, interrupted = found
     ranking = Ranking(json.loads(result), text)
     warn_lines([line for line in lines if line not in {one["message"] for one in ranking.warnings}])
     warn_all(ranking.warnings, interrupted)
@@ -311,7 +317,7 @@ def fit(
     )
     data = as_dataset(X, fractions=method in FRACTIONS)
     with Progress(progress) as bar:
-        core, summary, interrupted = _core.fit(data, asked, bar.watcher)
+        core, summary, interrupted = _core.fit(data, asked, _is_ours(X), bar.watcher)
     found = Fit(core, json.loads(summary))
     warn_all(found.warnings, interrupted)
     return found

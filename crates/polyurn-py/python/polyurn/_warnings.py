@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -74,16 +75,23 @@ _CLASSES: dict[str, type[PolyurnWarning]] = {
 }
 
 
-def warn_all(said: Iterable[dict[str, Any]], interrupted: bool, stacklevel: int = 3) -> None:
+def warn_all(said: Iterable[dict[str, Any]], interrupted: bool) -> None:
     """Warns of everything that a result says, and of an interrupt."""
     for one in said:
-        warnings.warn(one["message"], _CLASSES.get(one["kind"], PolyurnWarning), stacklevel=stacklevel + 1)
+        _warn(one["message"], _CLASSES.get(one["kind"], PolyurnWarning))
     if interrupted:
-        message = "interrupted: the answer is from what was finished until then"
-        warnings.warn(message, InterruptedWarning, stacklevel=stacklevel + 1)
+        _warn("interrupted: the answer is from what was finished until then", InterruptedWarning)
 
 
-def warn_lines(lines: Iterable[str], stacklevel: int = 3) -> None:
+def warn_lines(lines: Iterable[str]) -> None:
     """Warns of lines that are text already."""
     for line in lines:
-        warnings.warn(line, PolyurnWarning, stacklevel=stacklevel + 1)
+        _warn(line, PolyurnWarning)
+
+
+def _warn(message: str, category: type[PolyurnWarning]) -> None:
+    """Warns at the line of the caller that is none of ours."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
