@@ -1,12 +1,12 @@
 //! Codes of values in NumPy arrays of any integer type, read where they are.
 
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use polyurn::counts::MISSING;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-/// One column of codes. A negative code, or the largest of 32 bits, is a missing value.
-pub enum Codes<'py> {
+/// One column of codes, held while it is read.
+pub enum CodeArray<'py> {
     /// As pandas keeps few categories.
     I8(PyReadonlyArray1<'py, i8>),
     /// More of them.
@@ -21,48 +21,84 @@ pub enum Codes<'py> {
     U32(PyReadonlyArray1<'py, u32>),
 }
 
-/// Does the same with an array of any type.
-macro_rules! with_array {
-    ($codes:expr, $array:ident => $job:expr) => {
-        match $codes {
-            Codes::I8($array) => $job,
-            Codes::I16($array) => $job,
-            Codes::I32($array) => $job,
-            Codes::I64($array) => $job,
-            Codes::U8($array) => $job,
-            Codes::U32($array) => $job,
-        }
-    };
-}
-
-impl<'py> Codes<'py> {
+impl<'py> CodeArray<'py> {
     /// Takes up an array with one axis.
     ///
     /// # Errors
     /// When it is none of integers.
     pub fn new(array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        fn of<'py, T: numpy::Element>(array: &Bound<'py, PyAny>) -> Option<PyReadonlyArray1<'py, T>> {
-            Some(array.cast::<PyArray1<T>>().ok()?.readonly())
-        }
-        of(array)
-            .map(Codes::I8)
-            .or_else(|| of(array).map(Codes::I16))
-            .or_else(|| of(array).map(Codes::I32))
-            .or_else(|| of(array).map(Codes::I64))
-            .or_else(|| of(array).map(Codes::U8))
-            .or_else(|| of(array).map(Codes::U32))
+        array_of(array)
+            .map(CodeArray::I8)
+            .or_else(|| array_of(array).map(CodeArray::I16))
+            .or_else(|| array_of(array).map(CodeArray::I32))
+            .or_else(|| array_of(array).map(CodeArray::I64))
+            .or_else(|| array_of(array).map(CodeArray::U8))
+            .or_else(|| array_of(array).map(CodeArray::U32))
             .ok_or_else(|| PyTypeError::new_err("codes: expected an array of integers with one axis"))
     }
 
+    /// The codes, which can be read without the interpreter's lock.
+    ///
+    /// # Errors
+    /// When the array has gaps.
+    pub fn codes(&self) -> PyResult<Codes<'_>> {
+        Ok(match self {
+            CodeArray::I8(array) => Codes::I8(array.as_slice()?),
+            CodeArray::I16(array) => Codes::I16(array.as_slice()?),
+            CodeArray::I32(array) => Codes::I32(array.as_slice()?),
+            CodeArray::I64(array) => Codes::I64(array.as_slice()?),
+            CodeArray::U8(array) => Codes::U8(array.as_slice()?),
+            CodeArray::U32(array) => Codes::U32(array.as_slice()?),
+        })
+    }
+}
+
+/// An array with one axis of this type, if it is one.
+pub fn array_of<'py, T: Element>(array: &Bound<'py, PyAny>) -> Option<PyReadonlyArray1<'py, T>> {
+    Some(array.cast::<PyArray1<T>>().ok()?.readonly())
+}
+
+/// The codes of a column. A negative one, or the largest of 32 bits, is a missing value.
+#[derive(Clone, Copy)]
+pub enum Codes<'a> {
+    /// See [`CodeArray`].
+    I8(&'a [i8]),
+    /// See [`CodeArray`].
+    I16(&'a [i16]),
+    /// See [`CodeArray`].
+    I32(&'a [i32]),
+    /// See [`CodeArray`].
+    I64(&'a [i64]),
+    /// See [`CodeArray`].
+    U8(&'a [u8]),
+    /// See [`CodeArray`].
+    U32(&'a [u32]),
+}
+
+/// Does the same with codes of any type.
+macro_rules! with_slice {
+    ($codes:expr, $slice:ident => $job:expr) => {
+        match $codes {
+            Codes::I8($slice) => $job,
+            Codes::I16($slice) => $job,
+            Codes::I32($slice) => $job,
+            Codes::I64($slice) => $job,
+            Codes::U8($slice) => $job,
+            Codes::U32($slice) => $job,
+        }
+    };
+}
+
+impl Codes<'_> {
     /// Number of rows.
     pub fn len(&self) -> usize {
-        with_array!(self, array => array.len())
+        with_slice!(self, slice => slice.len())
     }
 
     /// The code of a row, [`MISSING`] where there is none; `None` where it is too large for one.
     #[inline]
     pub fn at(&self, row: usize) -> Option<u32> {
-        let code = with_array!(self, array => signed(*array.get(row)?));
+        let code = with_slice!(self, slice => signed(*slice.get(row)?));
         match u32::try_from(code) {
             Ok(code) => Some(code),
             Err(_) if code < 0 => Some(MISSING),

@@ -1,12 +1,14 @@
 //! Tables in memory become datasets of the library: codes and labels of each column, and a count for each row.
 
-use crate::codes::Codes;
+use crate::codes::{CodeArray, Codes, array_of};
 use crate::errors::OrException;
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use crate::run::Work;
+use numpy::PyArray1;
+use polyurn::control::Control;
 use polyurn::counts::{self, Cell, DatasetBuilder, Labels, MISSING, RowCount};
 use polyurn::io::{self, Format, ReadOptions, count_of};
 use polyurn::{Error, Result};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,35 +24,27 @@ pub struct Dataset {
 /// One column as Python hands it over: its name, codes, labels or else the number of values, and what value 0 is called.
 type Column<'py> = (Option<String>, Bound<'py, PyAny>, Option<Vec<String>>, Option<u32>, u32);
 
+/// Rows from one look at the clock to the next.
+const TICK: usize = 1 << 16;
+
 /// Counts of rows.
-enum RowCounts<'py> {
+#[derive(Clone, Copy)]
+enum RowCounts<'a> {
     /// Each row is a token.
     Ones,
     /// Whole numbers.
-    Whole(PyReadonlyArray1<'py, u64>),
+    Whole(&'a [u64]),
     /// Any numbers; NaN is an unknown count.
-    Real(PyReadonlyArray1<'py, f64>),
+    Real(&'a [f64]),
 }
 
-impl<'py> RowCounts<'py> {
-    fn new(counts: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
-        let Some(counts) = counts else { return Ok(RowCounts::Ones) };
-        if let Ok(whole) = counts.cast::<PyArray1<u64>>() {
-            return Ok(RowCounts::Whole(whole.readonly()));
-        }
-        match counts.cast::<PyArray1<f64>>() {
-            Ok(real) => Ok(RowCounts::Real(real.readonly())),
-            Err(_) => Err(PyValueError::new_err("counts: expected an array of uint64 or float64")),
-        }
-    }
-
+impl RowCounts<'_> {
     fn at(&self, row: usize) -> Result<RowCount, String> {
+        let too_few = "there are fewer counts than rows";
         match self {
             RowCounts::Ones => Ok(RowCount::Tokens(1)),
-            RowCounts::Whole(counts) => {
-                Ok(RowCount::Tokens(*counts.get(row).ok_or("there are fewer counts than rows")?))
-            }
-            RowCounts::Real(counts) => count_of(*counts.get(row).ok_or("there are fewer counts than rows")?),
+            RowCounts::Whole(counts) => Ok(RowCount::Tokens(*counts.get(row).ok_or(too_few)?)),
+            RowCounts::Real(counts) => count_of(*counts.get(row).ok_or(too_few)?),
         }
     }
 }
@@ -61,34 +55,47 @@ impl Dataset {
     #[staticmethod]
     #[pyo3(signature = (source, columns, counts, n_rows, fractions))]
     fn from_codes(
+        py: Python<'_>,
         source: &str,
         columns: Vec<Column<'_>>,
         counts: Option<Bound<'_, PyAny>>,
         n_rows: usize,
         fractions: bool,
     ) -> PyResult<Self> {
-        let counts = RowCounts::new(counts.as_ref())?;
         let mut builder = DatasetBuilder::new(source);
         if fractions {
             builder.take_fractions();
         }
-        if matches!(counts, RowCounts::Ones) {
+        if counts.is_none() {
             builder.rows_are_tokens();
         }
-        let mut codes = Vec::with_capacity(columns.len());
+        let mut arrays = Vec::with_capacity(columns.len());
         for (name, column, labels, size, first) in columns {
             match labels {
                 Some(labels) => builder.coded_column(name, labels),
                 None => builder.index_column(name, first, size),
             }
-            let column = Codes::new(&column)?;
-            if column.len() != n_rows {
-                return Err(PyValueError::new_err(format!("{source}: columns differ in length")));
-            }
-            codes.push(column);
+            arrays.push(CodeArray::new(&column)?);
         }
-        fill(&mut builder, source, &codes, &counts, n_rows).or_exception()?;
-        Ok(Dataset::new(builder.finish()))
+        let codes = arrays.iter().map(CodeArray::codes).collect::<PyResult<Vec<Codes<'_>>>>()?;
+        if codes.iter().any(|column| column.len() != n_rows) {
+            return Err(PyValueError::new_err(format!("{source}: columns differ in length")));
+        }
+        let whole = counts.as_ref().and_then(array_of::<u64>);
+        let real = counts.as_ref().and_then(array_of::<f64>);
+        let counts = match (&counts, &whole, &real) {
+            (None, ..) => RowCounts::Ones,
+            (_, Some(whole), _) => RowCounts::Whole(whole.as_slice()?),
+            (_, _, Some(real)) => RowCounts::Real(real.as_slice()?),
+            _ => return Err(PyValueError::new_err("counts: expected an array of uint64 or float64")),
+        };
+        let work = Work { watcher: None, time_limit: None };
+        let fill = |control: &mut Control<'_>, _| fill(&mut builder, source, &codes, counts, n_rows, control);
+        match work.run(py, fill)? {
+            ((), false) => Ok(Dataset::new(builder.finish())),
+            // Rows that were read by then are not what was given.
+            ((), true) => Err(PyKeyboardInterrupt::new_err("interrupted while data were read")),
+        }
     }
 
     /// Reads a file.
@@ -203,11 +210,15 @@ fn fill(
     builder: &mut DatasetBuilder,
     source: &str,
     codes: &[Codes<'_>],
-    counts: &RowCounts<'_>,
+    counts: RowCounts<'_>,
     n_rows: usize,
+    control: &mut Control<'_>,
 ) -> Result<()> {
     let mut cells = vec![Cell::Missing; codes.len()];
     for row in 0..n_rows {
+        if row % TICK == 0 {
+            control.tick("reading", row as f64 / n_rows as f64)?;
+        }
         let line = row as u64 + 1;
         for (cell, column) in cells.iter_mut().zip(codes) {
             *cell = match column.at(row) {

@@ -1,6 +1,6 @@
 //! A fit applied to new records: their probability, and the posterior of what they do not show.
 
-use crate::codes::Codes;
+use crate::codes::CodeArray;
 use crate::errors::OrException;
 use crate::fit::{DrawRequest, Fit, draw_of};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
@@ -68,7 +68,8 @@ impl Fit {
         let mut records = vec![vec![MISSING; model.n_nodes()]; n_rows];
         for (name, codes) in columns {
             let node = self.find(name).or_exception()?;
-            let codes = Codes::new(codes)?;
+            let array = CodeArray::new(codes)?;
+            let codes = array.codes()?;
             if codes.len() != n_rows {
                 return Err(PyValueError::new_err("columns differ in length"));
             }
@@ -95,7 +96,8 @@ impl Fit {
             let message = format!("{name}: the fit has no rows for a value that it does not know");
             return Err(PyValueError::new_err(message));
         };
-        let codes = Codes::new(&codes)?;
+        let array = CodeArray::new(&codes)?;
+        let codes = array.codes()?;
         let weights = weights.as_slice()?;
         if codes.len() != n_rows || weights.len() != n_rows {
             return Err(PyValueError::new_err("groups and rows differ in length"));

@@ -103,6 +103,21 @@ def test_an_interrupt_gives_back_what_is_finished():
     assert seconds < 1.0
 
 
+def test_reading_many_records_is_interrupted_too():
+    out, err, seconds = interrupted(
+        """
+        codes = np.arange(20_000_000, dtype=np.int32)
+        print("reading", flush=True)
+        try:
+            polyurn.tensor([codes, codes], np.ones(len(codes), dtype=np.uint64))
+        except KeyboardInterrupt:
+            print("interrupted")
+        """
+    )
+    assert out == "reading\ninterrupted\n", err
+    assert seconds < 1.0
+
+
 def test_an_interrupted_ranking_has_the_models_that_are_scored():
     out, err, seconds = interrupted(
         """
