@@ -50,7 +50,11 @@ impl Preset {
     fn with_one_size(self, parts: &[Range<usize>]) -> Result<Self> {
         let Some(second) = parts.get(1) else { return self.with_sizes(parts) };
         let name = self.entry.name;
-        let is_size = |part: &Range<usize>| self.text[part.clone()].starts_with(|c: char| c.is_ascii_digit());
+        // Only what can be repeated on one line.
+        let is_size = |part: &Range<usize>| {
+            let part = &self.text[part.clone()];
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_digit() || c == '.')
+        };
         let message = if parts.iter().all(is_size) {
             let sizes: Vec<&str> = parts.iter().take(5).map(|part| &self.text[part.clone()]).collect();
             format!("`{name}` takes one size; to choose from several sizes write `{name}([{}])`", sizes.join(","))
@@ -200,6 +204,7 @@ mod tests {
         refuses("tucker( )", "needs a size", "tucker( )");
         refuses("mmsb(tied)", "needs a size", "mmsb(tied)");
         refuses("lda(2,4)", "to choose from several sizes write `lda([2,4])`", "4");
+        refuses("hmm(0,0\n[)", "`hmm` takes", "0\n[");
         refuses("lda(2,tied)", "takes one size, found `tied`", "tied");
         refuses("mmsb(2,tide)", "at most `tied`, found `tide`", "tide");
         refuses("mmsb(tied,2)", "write `mmsb(4,tied)`", "2");
