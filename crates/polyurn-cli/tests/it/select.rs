@@ -127,7 +127,8 @@ fn a_forecast_that_was_cut_off_is_said_to_be_exceeded() {
         let flags = [&["score", "--model", "i -> k[6] -> j", "--data", "big.csv"], more].concat();
         folder.run(&flags)
     };
-    let auto = String::from_utf8(score(&["--time-limit", "1s"]).stdout).unwrap();
+    // Enough for an answer on a busy machine; the forecast is what is looked at.
+    let auto = String::from_utf8(score(&["--time-limit", "4s"]).stdout).unwrap();
     assert!(auto.contains("an exact answer would take more than 5e249 states"), "{auto}");
     let exact = String::from_utf8(score(&["--method", "exact"]).stderr).unwrap();
     assert!(exact.contains("exact: more than 5e249 states, far beyond the limit of 4 GB"), "{exact}");
