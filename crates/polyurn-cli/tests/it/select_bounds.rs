@@ -226,6 +226,8 @@ fn models_that_no_engine_can_hold_stay_listed_with_their_bound() {
         assert!(models.iter().any(|model| model["method"] == "exact" && model["sizes"]["r"] == 1), "{result}");
         let left = result["left_with_bound"].to_string();
         assert!(left.contains("out of reach") && left.contains("tokens have to be placed one by one"), "{left}");
+        let verdict = result["verdict"].as_str().unwrap();
+        assert!(verdict.contains("more time does not change that") && !verdict.contains("--time-limit"), "{verdict}");
     }
     let score = ["score", "--model", "r[2] -> first second", "--data", "pairs.csv", "--seed", "1"];
     let (code, error) = folder.fails(&score);

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::evidence::evidence;
 use crate::fit_file::Intensity;
 use crate::math::Double;
-use crate::score::{Maximised, Means, free_sizes, order_by};
+use crate::score::{Maximised, Means, SHARE_OF_PILOTS, free_sizes, order_by};
 use crate::shown::{ChainReport, ParticleReport};
 use crate::simd::Isa;
 use crate::warning::Warning;
@@ -146,7 +146,8 @@ impl Fitting {
         let mut warnings = Vec::new();
         let found = match self.method {
             FitMethod::Exact => self.by_states(problem, control, &mut warnings)?,
-            FitMethod::Smc => self.by_particles(problem, means, control, &mut warnings)?,
+            FitMethod::Smc => control
+                .with_pilots(SHARE_OF_PILOTS, |control| self.by_particles(problem, means, control, &mut warnings))?,
             FitMethod::Gibbs => self.by_chains(problem, means, control, &mut warnings)?,
             FitMethod::Vb => self.by_vb(problem, means, control, &mut warnings)?,
             FitMethod::Em => self.by_em(problem, means, control, &mut warnings)?,

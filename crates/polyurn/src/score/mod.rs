@@ -124,7 +124,7 @@ impl Default for Scoring {
 const NAIVE_URNS: u64 = 100_000;
 
 /// Share of a score that the pilots of particles take, about: what a time limit plans for them.
-const SHARE_OF_PILOTS: f64 = 0.25;
+pub(crate) const SHARE_OF_PILOTS: f64 = 0.25;
 
 /// The same for annealing, where a time limit shares the time out.
 const SHARE_OF_CHAINS: f64 = 0.4;

@@ -430,7 +430,7 @@ impl State<'_> {
                 let what = why.split(';').next().unwrap_or_default();
                 let why = format!("more than a bound is out of reach: {what}");
                 let left = self.runner.with_bound(ix, Score { why, ..bound.clone() })?;
-                self.found[ix] = Some(Scored { n_rounds: 1, ..left });
+                self.found[ix] = Some(Scored { n_rounds: 1, is_out_of_reach: true, ..left });
             }
         }
         Ok(())

@@ -133,6 +133,7 @@ impl Runner<'_> {
                 bound: None,
                 n_rounds: 1,
                 is_quick: false,
+                is_out_of_reach: false,
             }))
         })?;
         for (&ix, new) in who.iter().zip(scored) {
@@ -167,6 +168,7 @@ impl Runner<'_> {
             score,
             n_rounds: 0,
             is_quick: false,
+            is_out_of_reach: false,
         })
     }
 

@@ -24,6 +24,8 @@ pub struct Scored {
     pub n_rounds: u32,
     /// Whether it has a quick estimate alone: good enough to be out of the running, and often too low.
     pub is_quick: bool,
+    /// Whether no engine can hold it, so that no amount of time gives more than a bound.
+    pub is_out_of_reach: bool,
 }
 
 /// Whether no time limit cut it short.

@@ -76,8 +76,9 @@ impl ShownRanking<'_> {
             );
         }
         if best.is_bound {
+            let remedy = if self.scored(best).is_out_of_reach { LEAVE_OUT } else { "give more time (--time-limit)" };
             return format!(
-                "{name} comes first by a lower bound, and no more is known of it: nothing is settled; give more time (--time-limit)."
+                "{name} comes first by a lower bound, and no more is known of it: nothing is settled; {remedy}."
             );
         }
         let highest = if self.has_weights {
@@ -169,12 +170,14 @@ impl ShownRanking<'_> {
         };
         let is_annealed = level.iter().any(|ranked| self.scored(ranked).score.method == "anneal");
         let needs_moves = level.iter().any(|ranked| self.scored(ranked).score.warnings.iter().any(disagrees));
-        let remedy = match (is_annealed, needs_moves) {
-            (true, _) => "steps (--sweeps) and chains (--chains)",
-            (false, true) => "moves (--rejuvenate)",
-            (false, false) => "runs (--runs)",
+        let is_beyond = |place: &usize| self.scored(&ranked[*place]).is_out_of_reach;
+        let waits_for_nobody = verdict.n_missing == 0 && verdict.unsure.is_empty() && !verdict.is_error_unknown;
+        let remedy = if waits_for_nobody && verdict.unscored.iter().all(is_beyond) {
+            LEAVE_OUT.to_owned()
+        } else {
+            format!("give more time (--time-limit) or {}", more_work(is_annealed, needs_moves))
         };
-        format!("{why}; give more time (--time-limit) or {remedy}.")
+        format!("{why}; {remedy}.")
     }
 
     /// Which models were scored by which engine, and why, where nobody asked for one.
@@ -311,6 +314,18 @@ impl ShownRanking<'_> {
     }
 }
 
+/// What can be done about models that no engine can hold.
+const LEAVE_OUT: &str = "more time does not change that: give more memory (--max-memory) or leave such models out";
+
+/// What to give more of beside time.
+fn more_work(is_annealed: bool, needs_moves: bool) -> &'static str {
+    match (is_annealed, needs_moves) {
+        (true, _) => "steps (--sweeps) and chains (--chains)",
+        (false, true) => "moves (--rejuvenate)",
+        (false, false) => "runs (--runs)",
+    }
+}
+
 /// Names in a sentence, or their number.
 fn listed(names: &[String]) -> String {
     if names.len() > LISTED { format!("{} models", names.len()) } else { and(names) }
@@ -360,7 +375,7 @@ fn show_nats(nats: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{obstacles, reason_of};
+    use super::{more_work, obstacles, reason_of};
 
     #[test]
     fn a_reason_speaks_of_as_many_models_as_it_is_given_for() {
@@ -371,6 +386,13 @@ mod tests {
         assert_eq!(reason_of(&names, bound, true), "of each the bound is 80 nats below the best evidence");
         assert_eq!(reason_of(&names, "about 7 states", false), "about 7 states (for r = 1)");
         assert_eq!(reason_of(&names, "a closed form", true), "a closed form");
+    }
+
+    #[test]
+    fn each_engine_has_a_remedy_of_its_own() {
+        assert_eq!(more_work(false, false), "runs (--runs)");
+        assert_eq!(more_work(false, true), "moves (--rejuvenate)");
+        [false, true].map(|disagrees| assert!(more_work(true, disagrees).contains("--sweeps")));
     }
 
     #[test]

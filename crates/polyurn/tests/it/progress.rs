@@ -3,10 +3,12 @@
 use crate::support::csv;
 use polyurn::Seed;
 use polyurn::control::{Cancel, Control, Observer, Progress};
+use polyurn::engine::Problem;
 use polyurn::engine::anneal::AnnealWish;
 use polyurn::engine::smc::Wish;
+use polyurn::fit::{FitMethod, Fitting};
 use polyurn::graph::ModelSource;
-use polyurn::prior::PriorSettings;
+use polyurn::prior::{Prior, PriorSettings};
 use polyurn::score::{Means, Method, Scoring};
 use polyurn::select::{Contest, Entry, Field, Logbook};
 
@@ -59,6 +61,21 @@ fn a_score_and_its_pilots_share_one_bar() {
         scoring.score(&binding, &settings, means, &mut Control::new(Seen(&mut seen))).unwrap();
         goes_forward(&seen, 10);
     }
+}
+
+#[test]
+fn a_fit_by_particles_and_its_pilots_share_one_bar() {
+    let field = field();
+    let binding = field.bind(&field.candidates()[1]).unwrap();
+    let settings = PriorSettings { a: Some(2.0), ..Default::default() };
+    let prior = Prior::build(&binding.model, &settings).unwrap();
+    let problem = Problem::new(&binding.model, &prior, &binding.counts).unwrap();
+    let wish = Wish { particles: Some(300), runs: Some(4), ..Default::default() };
+    let fitting = Fitting { method: FitMethod::Smc, wish, n_draws: 2, ..Default::default() };
+    let mut seen = Vec::new();
+    let means = Means { threads: 1, time: None, seed: Seed(1) };
+    fitting.fit(&problem, means, &mut Control::new(Seen(&mut seen))).unwrap();
+    goes_forward(&seen, 10);
 }
 
 #[test]

@@ -425,6 +425,17 @@ fn the_legend_near_the_best_names_what_is_drawn() {
     assert!(near(-11.5).contains(">lower bound (ELBO)<"), "{}", near(-11.5));
 }
 
+/// The lowest of three models is 1,000 nats down: 20 nats look like none there, 40 do not.
+#[test]
+fn models_that_look_level_though_they_are_well_apart_are_shown_on_a_finer_scale() {
+    let has_finer_scale = |second: f64| {
+        let model = |ln: f64| json!({ "model": format!("m{ln}"), "log_marginal": ln, "std_error": 0.1, "sizes": {} });
+        let value = json!({ "command": "compare", "models": [model(0.0), model(second), model(-1000.0)] });
+        Report::from_json(&value).unwrap().plots().iter().any(|(name, _)| name == "evidence-near-best")
+    };
+    assert!(has_finer_scale(-20.0) && !has_finer_scale(-40.0));
+}
+
 #[test]
 fn a_bound_among_evidences_is_marked_as_one() {
     let sized = |mut model: Value, (x, y): (u32, u32)| {
