@@ -118,7 +118,7 @@ pub enum Warning {
     },
     /// Chains that go ahead of annealing ended in modes that differ by more than the width of the bracket.
     ChainsApart {
-        /// Rough nats of evidence between the best and the next.
+        /// Rough nats by which the best would differ with another seed.
         apart: String,
         /// How many there were.
         chains: u64,
@@ -346,8 +346,8 @@ impl fmt::Display for Warning {
             ),
             Warning::ChainsApart { apart, chains } => write!(
                 f,
-                "the best of {chains} chains ended about {apart} nats above the next, and what a longer one would find nobody knows: the \
-                 upper bound is of what this one found; give more --chains or --chain-sweeps"
+                "chains end in different modes: the best of {chains} would be some {apart} nats higher or lower with another seed, and the upper \
+                 bound is of what this one found; give more --chains or --chain-sweeps"
             ),
             Warning::BelowBound { bound } => {
                 write!(f, "the estimate is below the lower bound {bound}, so it is too low; give more --particles or --runs")

@@ -213,8 +213,8 @@ impl State<'_> {
         self.put_unscored_in_place()
     }
 
-    /// Scores that look at all tokens at once, one model after another; then again, with more steps, for those whose brackets the best one's
-    /// overlaps.
+    /// Scores that look at all tokens at once, one model after another; then again, with more steps, for those that brackets and errors do
+    /// not tell from the best.
     fn whole_rounds(&mut self, everybody: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<()> {
         let contest = self.runner.contest;
         let is_auto = contest.scoring.method == Method::Auto;
@@ -222,7 +222,7 @@ impl State<'_> {
         let done_first = if is_auto { FIRST_ROUND_SHARE } else { 1.0 };
         self.pass_in_turn(everybody, &contest.scoring, share, &mut |done| tick(done_first * done))?;
         self.put_out_of_reach_in_place()?;
-        let doubtful = self.overlapping();
+        let doubtful = self.not_told_from_best();
         if is_auto && !doubtful.is_empty() && !contest.is_time_up() {
             self.pass_in_turn(&doubtful, &contest.longer(), 1.0, &mut |done| {
                 tick(done_first + (1.0 - done_first) * done)
@@ -231,11 +231,14 @@ impl State<'_> {
         Ok(())
     }
 
-    /// Those whose brackets the best one's overlaps, and the best.
-    fn overlapping(&self) -> Vec<usize> {
-        let Some((best, _)) = self.best() else { return Vec::new() };
+    /// Those whose brackets the best one's overlaps, or that are within the errors of it; and the best.
+    fn not_told_from_best(&self) -> Vec<usize> {
+        let Some((best, height)) = self.best() else { return Vec::new() };
         let Some(top) = &self.found[best] else { return Vec::new() };
-        let overlaps = |other: &Scored| other.apart_between(top).is_some_and(|(_, at_most)| at_most >= 0.0);
+        let overlaps = |other: &Scored| {
+            let is_near = height - other.score.log_marginal <= other.error().hypot(top.error());
+            other.apart_between(top).is_some_and(|(_, at_most)| at_most >= 0.0 || is_near)
+        };
         let all: Vec<usize> = (0..self.found.len())
             .filter(|&ix| self.found[ix].as_ref().is_some_and(|other| !other.score.is_exact() && overlaps(other)))
             .collect();

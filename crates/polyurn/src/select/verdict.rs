@@ -31,10 +31,11 @@ impl Verdict {
         let is_unscored = |other: &Ranked| other.is_bound && log_odds(other) >= -reach;
         let is_level =
             |other: &Ranked| error(other).is_some_and(|error| log_odds(other) - ERRORS * error >= -LEVEL_ODDS.ln());
-        // Brackets that do not overlap tell two models apart, however wide they are.
+        // Brackets that do not overlap tell two models apart, however wide they are; but not if chains find modes further apart.
         let is_outside = |other: &Ranked| {
             let (_, at_most) = other.log_bayes_factor_between.unwrap_or((0.0, f64::INFINITY));
-            at_most + (other.prior / best.prior).ln() < -LEVEL_ODDS.ln()
+            let is_beyond_error = error(other).is_none_or(|error| log_odds(other) < -error);
+            at_most + (other.prior / best.prior).ln() < -LEVEL_ODDS.ln() && is_beyond_error
         };
         let is_within_errors = |other: &Ranked| {
             let is_within = error(other).is_some_and(|error| {
@@ -110,6 +111,8 @@ mod tests {
         assert_eq!(verdict(&[with(-35.0, 15.0, (-60.0, 4.0))], 0.0), (false, vec![0, 1]));
         // The other model may be as good as level with the best.
         assert_eq!(verdict(&[with(-35.0, 15.0, (-60.0, -0.5))], 0.0), (false, vec![0, 1]));
+        // Narrow brackets, but other chains would be further away.
+        assert_eq!(verdict(&[with(-35.0, 200.0, (-60.0, -11.7))], 0.0), (false, vec![0, 1]));
     }
 
     #[test]

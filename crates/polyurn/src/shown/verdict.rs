@@ -392,7 +392,9 @@ mod tests {
     fn each_engine_has_a_remedy_of_its_own() {
         assert_eq!(more_work(false, false), "runs (--runs)");
         assert_eq!(more_work(false, true), "moves (--rejuvenate)");
-        [false, true].map(|disagrees| assert!(more_work(true, disagrees).contains("--sweeps")));
+        for disagrees in [false, true] {
+            assert!(more_work(true, disagrees).contains("--sweeps"));
+        }
     }
 
     #[test]

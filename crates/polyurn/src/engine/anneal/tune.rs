@@ -27,14 +27,16 @@ const LEAST_PILOT_SWEEPS: u64 = 200;
 const UPDATES_A_STEP: u64 = 20_000;
 const MOST_PARTICLES: u64 = 64;
 
-/// Runs, and those of so few tokens that more cost nothing: where modes are sharp, single runs miss some.
+/// Runs, and those of so few tokens that more cost nothing, at least and at most: where modes are sharp, single runs miss some.
 const RUNS: u64 = 4;
 const FEW_TOKENS: u64 = 500;
-const RUNS_OF_FEW: u64 = 16;
+const RUNS_OF_FEW: (u64, u64) = (16, 64);
 
-/// Tokens beyond which there is one run each way, and four pilots, unless more are asked for.
+/// Tokens beyond which there is one run each way, unless more are asked for, and so many pilots at least and at most: those for which there is
+/// time if each has enough sweeps. Beyond that, more chains find better modes than longer ones.
 const MANY_TOKENS: u64 = 20_000;
-const PILOTS_OF_MANY: u64 = 4;
+const PILOTS_OF_MANY: (u64, u64) = (4, 16);
+const ENOUGH_SWEEPS: f64 = 2000.0;
 
 /// With fewer tokens, pilots for each particle of a run, and for each run at least and at most: they are cheap beside the
 /// particles, and one that misses the best mode spoils its run.
@@ -88,7 +90,7 @@ impl AnnealWish {
         let n_tokens: u64 = layout.records.count.iter().sum();
         let threads = crew.threads.max(1) as u64;
         let unasked = || match n_tokens {
-            n if n <= FEW_TOKENS => RUNS_OF_FEW,
+            n if n <= FEW_TOKENS => (FEW_TOKENS * RUNS_OF_FEW.0 / n.max(1)).clamp(RUNS_OF_FEW.0, RUNS_OF_FEW.1),
             n if n <= MANY_TOKENS => RUNS,
             _ if self.is_bracket => 1,
             _ => 2,
@@ -96,7 +98,7 @@ impl AnnealWish {
         let runs = self.runs.unwrap_or_else(unasked);
         let particles = self.particles.unwrap_or((UPDATES_A_STEP / n_tokens.max(1)).clamp(1, MOST_PARTICLES) as usize);
         let a_run = (PILOTS_A_PARTICLE * particles as f64).clamp(PILOTS_A_RUN.0, PILOTS_A_RUN.1) as u64;
-        let pilots = self.pilots.unwrap_or(if n_tokens > MANY_TOKENS { PILOTS_OF_MANY } else { runs * a_run });
+        let pilots = self.pilots.unwrap_or(if n_tokens > MANY_TOKENS { PILOTS_OF_MANY.0 } else { runs * a_run });
         let mut anneal = Anneal {
             path: self.path,
             particles,
@@ -123,8 +125,14 @@ impl AnnealWish {
             anneal.end = Some(start + time.mul_f64(SHARE_OF_LIMIT));
             if self.pilot_sweeps.is_none() {
                 let per_sweep = seconds_per_sweep(problem, crew, seed, time)?;
-                let n_sweeps = PILOT_TIME * time.as_secs_f64() / per_sweep / pilots.div_ceil(threads) as f64;
-                anneal.pilot_sweeps = (n_sweeps as u64).max(LEAST_SWEEPS);
+                // Of each thread.
+                let n_sweeps = PILOT_TIME * time.as_secs_f64() / per_sweep;
+                if n_tokens > MANY_TOKENS && self.pilots.is_none() {
+                    let affordable = (n_sweeps / ENOUGH_SWEEPS) as u64 * threads;
+                    anneal.pilots = affordable.clamp(PILOTS_OF_MANY.0, PILOTS_OF_MANY.1);
+                }
+                let in_turn = anneal.pilots.div_ceil(threads) as f64;
+                anneal.pilot_sweeps = ((n_sweeps / in_turn) as u64).max(LEAST_SWEEPS);
             }
         }
         Ok(anneal)
