@@ -234,7 +234,7 @@ pub struct AnnealArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Annealing")]
     pub sweeps: Option<u64>,
     /// Gibbs chains that go ahead, dealt out to the runs; the best one makes the reference [default: two to six a run; beyond
-    /// 20,000 tokens 4 in all].
+    /// 20,000 tokens 4 to 16 in all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), help_heading = "Annealing")]
     pub chains: Option<u64>,
     /// Sweeps of each of these chains [default: 0.6 times --sweeps, at least 200].
