@@ -9,7 +9,7 @@ PROGRAM = $$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)
 BESIDE := numpy scipy pandas polars pyarrow sparse scikit-learn matplotlib arviz tqdm
 PEERS := pgmpy pyttb stepmix
 
-.PHONY: test test-rust test-browser test-python test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers doc
+.PHONY: test test-rust test-browser test-python test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc
 
 test: test-rust test-python test-browser
 
@@ -70,6 +70,10 @@ bench: $(VENV)/peers
 bench-peers: $(VENV)/peers
 	$(CARGO) build --release -p polyurn-bench --bins
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin peers
+
+# Memory that the Python package adds while it takes up ten million records, with the wheel that test-python installs.
+bench-memory: test-python
+	$(VENV)/bin/python bench/memory.py
 
 # What the settings of sequential Monte Carlo are worth: the tables of docs/smc.md, about ten minutes.
 bench-trials:

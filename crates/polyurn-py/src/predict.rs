@@ -69,7 +69,7 @@ impl Fit {
         for (name, codes) in columns {
             let node = self.find(name).or_exception()?;
             let array = CodeArray::new(codes)?;
-            let codes = array.codes()?;
+            let codes = array.codes();
             if codes.len() != n_rows {
                 return Err(PyValueError::new_err("columns differ in length"));
             }
@@ -97,7 +97,7 @@ impl Fit {
             return Err(PyValueError::new_err(message));
         };
         let array = CodeArray::new(&codes)?;
-        let codes = array.codes()?;
+        let codes = array.codes();
         let weights = weights.as_slice()?;
         if codes.len() != n_rows || weights.len() != n_rows {
             return Err(PyValueError::new_err("groups and rows differ in length"));

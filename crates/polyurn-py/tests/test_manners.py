@@ -56,6 +56,8 @@ def interrupted(body):
         """
         import numpy as np, polyurn, time, sys, warnings
         counts = np.random.default_rng(0).poisson(3, size=(30, 30))
+        # With scikit-learn, whose import may take longer than the wait.
+        polyurn.LDA
         print("ready", flush=True)
         """
     ) + textwrap.dedent(body)

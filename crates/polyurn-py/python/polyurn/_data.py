@@ -165,6 +165,11 @@ def as_dataset(X: Any, *, fractions: bool, kind: str | None = None, weights: np.
         return X
     if _is_table(X) or kind == "records":
         return _from_table(X, None, None, weights, fractions)
+    array = None if weights is not None else _full_array(X)
+    if array is not None:
+        # Read where it is: coordinates of cells would take several times its memory.
+        cells = _counts(np.ascontiguousarray(array).reshape(-1))
+        return _core.Dataset.from_cells("data", cells, list(array.shape), fractions)
     coords, values, shape = as_coo(X)
     if weights is not None:
         values = np.asarray(values, dtype=np.float64) * weights[np.asarray(coords[0])]
@@ -173,17 +178,34 @@ def as_dataset(X: Any, *, fractions: bool, kind: str | None = None, weights: np.
 
 def as_coo(X: Any) -> tuple[Any, Any, tuple[int, ...]]:
     """Coordinates, counts and shape of an array or a sparse tensor. What is zero is left out."""
-    if isinstance(X, tuple) and len(X) in (2, 3) and not np.isscalar(X[0]):
+    array = _full_array(X)
+    if array is not None:
+        coords = np.nonzero(array)
+        return coords, array[coords], array.shape
+    if isinstance(X, tuple):
         coords, values = X[0], X[1]
         return coords, values, tuple(X[2]) if len(X) == 3 else _shape_of(coords)
     if _is_scipy_sparse(X):
-        coo = X.tocoo()
+        if X.format in ("csr", "csc") and X.ndim == 2:
+            # Only the compressed axis has to be written out, in as few bytes as it needs.
+            n_major = len(X.indptr) - 1
+            major = np.repeat(_narrow(np.arange(n_major), n_major), np.diff(X.indptr))
+            coords = (major, X.indices) if X.format == "csr" else (X.indices, major)
+            return coords, X.data, tuple(X.shape)
+        coo = X.tocoo(copy=False)
         coords = getattr(coo, "coords", None) or (coo.row, coo.col)
         return coords, coo.data, tuple(coo.shape)
-    if hasattr(X, "coords") and hasattr(X, "data") and hasattr(X, "fill_value"):
-        if not X.fill_value == 0:
-            raise ValueError(f"cells that are not listed must be zero, but this sparse tensor has fill value {X.fill_value}")
-        return X.coords, X.data, tuple(X.shape)
+    if not X.fill_value == 0:
+        raise ValueError(f"cells that are not listed must be zero, but this sparse tensor has fill value {X.fill_value}")
+    return X.coords, X.data, tuple(X.shape)
+
+
+def _full_array(X: Any) -> np.ndarray | None:
+    """An array that holds all its cells; none for coordinates and sparse tensors."""
+    is_coo = isinstance(X, tuple) and len(X) in (2, 3) and not np.isscalar(X[0])
+    is_sparse = hasattr(X, "coords") and hasattr(X, "data") and hasattr(X, "fill_value")
+    if is_coo or is_sparse or _is_scipy_sparse(X):
+        return None
     array = np.asarray(X)
     if array.ndim == 0:
         raise ValueError(f"expected data, not {type(X).__name__}; give an array, a frame or the name of a file")
@@ -191,8 +213,7 @@ def as_coo(X: Any) -> tuple[Any, Any, tuple[int, ...]]:
         array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"an array of counts holds numbers, not {array.dtype}; give records as a frame")
-    coords = np.nonzero(array)
-    return coords, array[coords], array.shape
+    return array
 
 
 def _shape_of(coords: Any) -> tuple[int, ...]:
@@ -218,14 +239,15 @@ def _from_coo(
 def _counts(values: Any) -> np.ndarray:
     values = np.asarray(values)
     if values.dtype.kind == "b":
-        values = values.astype(np.uint64)
+        return values.view(np.uint8)
     if values.dtype.kind in "iu":
         if values.dtype.kind == "i" and len(values) and values.min() < 0:
             raise ValueError(f"Negative values in data: a count is {values.min()}, and counts start from 0")
-        return np.ascontiguousarray(values, dtype=np.uint64)
+        values = _native(values)
+        return values.view(np.uint64) if values.dtype == np.int64 else values
     if values.dtype.kind != "f":
         raise ValueError(f"counts are numbers, not {values.dtype}")
-    values = np.ascontiguousarray(values, dtype=np.float64)
+    values = _native(values.astype(np.float64, copy=False))
     if len(values) and np.nanmin(values, initial=0.0) < 0:
         raise ValueError(f"Negative values in data: a count is {np.nanmin(values)}, and counts start from 0")
     return values
@@ -235,9 +257,19 @@ def _integers(codes: Any) -> np.ndarray:
     codes = np.asarray(codes)
     if codes.dtype.kind not in "iu":
         raise ValueError(f"coordinates are integers, not {codes.dtype}")
-    if codes.dtype not in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32):
-        codes = codes.astype(np.int64)
-    return np.ascontiguousarray(codes)
+    codes = _native(codes)
+    return codes.view(np.int64) if codes.dtype == np.uint64 else codes
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """As the machine reads numbers; a copy only where bytes are in another order or fields are packed."""
+    return np.require(array, dtype=array.dtype.newbyteorder("="), requirements="A")
+
+
+def _narrow(codes: np.ndarray, n_labels: int) -> np.ndarray:
+    """Codes in as few bytes as hold them: those of all columns are held until rows are merged."""
+    dtype = next(kind for kind in (np.int8, np.int16, np.int32, np.int64) if n_labels <= np.iinfo(kind).max)
+    return codes.astype(dtype, copy=False)
 
 
 def _is_scipy_sparse(X: Any) -> bool:
@@ -281,18 +313,36 @@ def table_columns(table: Any, columns: Sequence[str] | None = None) -> dict[str,
 
 
 def _arrow_columns(table: Any) -> dict[str, Any]:
-    try:
-        import pyarrow
-    except ImportError:
-        pass
-    else:
-        table = pyarrow.table(table)
-        return dict(zip(table.column_names, table.columns))
-    try:
-        import polars
-    except ImportError as error:
-        raise ImportError("Arrow tables are read by pyarrow or polars; install one of them") from error
-    return table_columns(polars.DataFrame(table))
+    held = _core.ArrowTable(table.__arrow_c_stream__())
+    columns: dict[str, Any] = {}
+    for ix, name in enumerate(held.names):
+        if held.is_read(ix):
+            columns[name] = ArrowColumn(held, ix)
+        elif hasattr(table, "column_names") and hasattr(table, "column"):
+            # Dates and the like: pyarrow knows how they are written.
+            columns[name] = table.column(ix)
+        else:
+            raise ValueError(f"column {name}: values of its Arrow type are not read; make it one of strings or categories")
+    return columns
+
+
+class ArrowColumn:
+    """A column of an Arrow table, held as its maker has it."""
+
+    def __init__(self, table: _core.ArrowTable, ix: int) -> None:
+        self.table, self.ix = table, ix
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def to_numpy(self) -> np.ndarray:
+        """Its numbers."""
+        return self.table.numbers(self.ix)
+
+    def encode(self) -> tuple[np.ndarray, list[str]]:
+        """Its codes and labels."""
+        codes, labels = self.table.codes(self.ix)
+        return _narrow(codes, len(labels)), labels
 
 
 def _from_table(
@@ -331,19 +381,22 @@ def encode(column: Any) -> tuple[np.ndarray, list[str]]:
     Categories of pandas, polars and Arrow are kept in their order, whether they occur or not; other values get codes in the
     order of their first appearance, as in a file.
     """
+    if isinstance(column, ArrowColumn):
+        return column.encode()
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(column, polars.Series):
         return _encode_polars(column, polars)
     if hasattr(column, "dictionary_encode"):
         return _encode_arrow(column)
-    if hasattr(column, "cat") and hasattr(column.cat, "codes"):
-        return _integers(column.cat.codes.to_numpy()), [label(value) for value in column.cat.categories]
+    if hasattr(column, "cat") and hasattr(column.array, "codes"):
+        # Its own codes; those of the accessor are a copy.
+        return _integers(column.array.codes), [label(value) for value in column.cat.categories]
     if hasattr(column, "codes") and hasattr(column, "categories"):
         return _integers(column.codes), [label(value) for value in column.categories]
     pandas = sys.modules.get("pandas")
     if pandas is not None:
         codes, values = pandas.factorize(column if hasattr(column, "iloc") else np.asarray(column, dtype=None))
-        return _integers(codes), _distinct([label(value) for value in values])
+        return _narrow(codes, len(values)), _distinct([label(value) for value in values])
     return _encode_plain(np.asarray(column))
 
 
@@ -353,25 +406,26 @@ def _encode_plain(array: np.ndarray) -> tuple[np.ndarray, list[str]]:
         rank = np.empty(len(values), dtype=np.int64)
         order = np.argsort(first)
         rank[order] = np.arange(len(values))
-        return rank[inverse], [label(value) for value in values[order]]
+        return _narrow(rank, len(values))[inverse], [label(value) for value in values[order]]
     known: dict[Any, int] = {}
-    codes = np.empty(len(array), dtype=np.int64)
-    for row, value in enumerate(array.tolist()):
+    codes = np.empty(len(array), dtype=np.int32)
+    for row, value in enumerate(array):
+        value = value.item() if isinstance(value, np.generic) else value
         is_missing = value is None or value != value
         codes[row] = -1 if is_missing else known.setdefault(value, len(known))
-    return codes, _distinct([label(value) for value in known])
+    return _narrow(codes, len(known)), _distinct([label(value) for value in known])
 
 
 def _encode_polars(column: Any, polars: Any) -> tuple[np.ndarray, list[str]]:
     if column.dtype == polars.Enum:
-        codes = column.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
+        codes = column.to_physical().cast(polars.Int32).fill_null(-1).to_numpy()
         return _integers(codes), [label(value) for value in column.dtype.categories]
     if column.dtype.is_float():
         column = column.fill_nan(None)
     values = column.drop_nulls().unique(maintain_order=True)
     numbers = polars.Series(range(len(values)), dtype=polars.Int32)
     codes = column.replace_strict(values, numbers, default=None, return_dtype=polars.Int32).fill_null(-1)
-    return _integers(codes.to_numpy()), _distinct([label(value) for value in values.to_list()])
+    return _narrow(codes.to_numpy(), len(values)), _distinct([label(value) for value in values.to_list()])
 
 
 def _encode_arrow(column: Any) -> tuple[np.ndarray, list[str]]:
