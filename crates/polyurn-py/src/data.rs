@@ -116,7 +116,7 @@ impl Dataset {
         let counts = CountArray::new(counts.as_ref())?;
         let counts = counts.counts();
         builder.expect_rows(n_rows);
-        let work = Work { watcher: None, time_limit: None };
+        let work = Work::default();
         let fill = |control: &mut Control<'_>, _| fill(&mut builder, source, &codes, counts, n_rows, control);
         let ((), interrupted) = work.run(py, fill)?;
         Dataset::finished(builder, interrupted)
@@ -139,7 +139,7 @@ impl Dataset {
         let counts = CountArray::new(Some(&counts))?;
         let counts = counts.counts();
         builder.expect_rows(shape.iter().map(|&size| size as usize).product());
-        let work = Work { watcher: None, time_limit: None };
+        let work = Work::default();
         let fill = |control: &mut Control<'_>, _| fill_cells(&mut builder, source, counts, &shape, control);
         let ((), interrupted) = work.run(py, fill)?;
         Dataset::finished(builder, interrupted)
@@ -235,7 +235,8 @@ impl Dataset {
         Ok(Dataset::new(builder.finish()))
     }
 
-    fn new(data: counts::Dataset) -> Self {
+    /// These rows.
+    pub fn new(data: counts::Dataset) -> Self {
         Dataset { data: Mutex::new(Some(Arc::new(data))) }
     }
 

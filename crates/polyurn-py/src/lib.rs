@@ -3,6 +3,7 @@
 //! What users see is written in Python, in `python/polyurn`; this module is private to it.
 
 mod arrow;
+mod checkpoint;
 mod codes;
 mod data;
 mod errors;
@@ -30,6 +31,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(predict::predict, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate::resample, module)?)?;
     module.add_function(wrap_pyfunction!(rank::report, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::checkpoint_seed, module)?)?;
     Ok(())
 }

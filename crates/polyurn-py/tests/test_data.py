@@ -49,6 +49,27 @@ def test_all_forms_of_a_matrix_are_the_same_data(counts):
     assert rows(polyurn.tensor(coords, counts[coords], counts.shape)) == expected
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4", ">u2"])
+def test_coordinates_are_read_however_they_lie(counts, dtype):
+    coords = np.nonzero(counts)
+    expected = rows(polyurn.tensor(coords, counts[coords], counts.shape))
+    values = counts[coords].astype(dtype)
+    pairs = np.stack(coords, axis=1).astype(dtype)
+    packed = np.zeros(len(values), dtype=[("pad", "i1"), ("i", dtype), ("j", dtype), ("n", dtype)])
+    packed["i"], packed["j"], packed["n"] = *pairs.T, values
+    forms = [
+        (pairs.T, values),
+        (pairs[::-1].T, values[::-1]),
+        (np.asfortranarray(pairs).T, np.repeat(values, 2)[::2]),
+        ((packed["i"], packed["j"]), packed["n"]),
+    ]
+    for where, n in forms:
+        assert rows(polyurn.tensor(where, n, counts.shape)) == expected
+    assert rows(held((counts.astype(dtype)[::-1]).T[:, ::-1].T)) == rows(held(counts))
+    for kind in (scipy.sparse.csr_array, scipy.sparse.csc_array):
+        assert rows(held(kind(counts.astype(dtype.replace(">", ""))))) == rows(held(counts))
+
+
 def test_tensors_have_as_many_axes_as_they_have():
     tensor = np.zeros((2, 3, 4), dtype=int)
     tensor[1, 2, 3], tensor[0, 1, 2] = 5, 1
@@ -114,7 +135,7 @@ def test_texts_of_arrow_are_the_same_in_every_type(kind):
     chunks = [pa.array(plain[:4], kind), pa.array(plain[4:7], kind), pa.array([], kind), pa.array(plain[7:], kind)]
     table = pa.table({"x": pa.chunked_array(chunks, kind)}).slice(1)
     columns = polyurn._data.table_columns(Stream(table))
-    codes, labels = polyurn._data.encode(columns["x"])
+    codes, labels = polyurn._encode.encode(columns["x"])
     assert [None if code < 0 else labels[code] for code in codes] == plain[1:]
     distinct = list(dict.fromkeys(label for label in plain[1:] if label is not None))
     assert [label for label in labels if label != "left out"] == distinct
@@ -149,8 +170,8 @@ def test_floats_of_arrow_are_called_as_in_python():
     rng = np.random.default_rng(0)
     numbers = np.concatenate([rng.standard_normal(200) * 10.0 ** rng.integers(-20, 20, 200), [-0.0, 1e22, 5e-324]])
     columns = polyurn._data.table_columns(Stream(pa.table({"x": numbers})))
-    codes, labels = polyurn._data.encode(columns["x"])
-    assert [labels[code] for code in codes] == [polyurn._data.label(number) for number in numbers]
+    codes, labels = polyurn._encode.encode(columns["x"])
+    assert [labels[code] for code in codes] == [polyurn._encode.label(number) for number in numbers]
 
 
 def test_a_stream_is_read_once():

@@ -31,8 +31,11 @@ from typing import TYPE_CHECKING, Any
 from . import metrics, models
 from ._core import TooCostlyError, __version__
 from ._data import Data, read, records, tensor
-from ._functions import compare, fit, score, select, simulate
-from ._results import Curve, Fit, Ranking, Score
+from ._fits import Fit
+from ._functions import compare, fit, score, select
+from ._predictions import Prediction
+from ._results import Curve, Ranking, Score
+from ._simulate import simulate
 from ._warnings import (
     DataWarning,
     EstimateWarning,
@@ -74,6 +77,7 @@ __all__ = [
     "NotConvergedWarning",
     "Pachinko",
     "PolyurnWarning",
+    "Prediction",
     "PriorWarning",
     "Ranking",
     "Score",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._encode import ArrowColumn, encode, integers, narrow, native
 
 #: The column of counts in a table, as in CSV files.
 COUNT = "count"
@@ -189,7 +190,7 @@ def as_coo(X: Any) -> tuple[Any, Any, tuple[int, ...]]:
         if X.format in ("csr", "csc") and X.ndim == 2:
             # Only the compressed axis has to be written out, in as few bytes as it needs.
             n_major = len(X.indptr) - 1
-            major = np.repeat(_narrow(np.arange(n_major), n_major), np.diff(X.indptr))
+            major = np.repeat(narrow(np.arange(n_major), n_major), np.diff(X.indptr))
             coords = (major, X.indices) if X.format == "csr" else (X.indices, major)
             return coords, X.data, tuple(X.shape)
         coo = X.tocoo(copy=False)
@@ -229,7 +230,7 @@ def _from_coo(
     counts = _counts(values)
     columns: list[Any] = []
     for ix, (axis, size) in enumerate(zip(coords, shape)):
-        codes = _integers(axis)
+        codes = integers(axis)
         if len(codes) and codes.min() < 0:
             raise ValueError(f"axis {ix}: a coordinate is negative; they count from 0")
         columns.append((names[ix] if names is not None else None, codes, None, int(size), 0))
@@ -243,33 +244,14 @@ def _counts(values: Any) -> np.ndarray:
     if values.dtype.kind in "iu":
         if values.dtype.kind == "i" and len(values) and values.min() < 0:
             raise ValueError(f"Negative values in data: a count is {values.min()}, and counts start from 0")
-        values = _native(values)
+        values = native(values)
         return values.view(np.uint64) if values.dtype == np.int64 else values
     if values.dtype.kind != "f":
         raise ValueError(f"counts are numbers, not {values.dtype}")
-    values = _native(values.astype(np.float64, copy=False))
+    values = native(values.astype(np.float64, copy=False))
     if len(values) and np.nanmin(values, initial=0.0) < 0:
         raise ValueError(f"Negative values in data: a count is {np.nanmin(values)}, and counts start from 0")
     return values
-
-
-def _integers(codes: Any) -> np.ndarray:
-    codes = np.asarray(codes)
-    if codes.dtype.kind not in "iu":
-        raise ValueError(f"coordinates are integers, not {codes.dtype}")
-    codes = _native(codes)
-    return codes.view(np.int64) if codes.dtype == np.uint64 else codes
-
-
-def _native(array: np.ndarray) -> np.ndarray:
-    """As the machine reads numbers; a copy only where bytes are in another order or fields are packed."""
-    return np.require(array, dtype=array.dtype.newbyteorder("="), requirements="A")
-
-
-def _narrow(codes: np.ndarray, n_labels: int) -> np.ndarray:
-    """Codes in as few bytes as hold them: those of all columns are held until rows are merged."""
-    dtype = next(kind for kind in (np.int8, np.int16, np.int32, np.int64) if n_labels <= np.iinfo(kind).max)
-    return codes.astype(dtype, copy=False)
 
 
 def _is_scipy_sparse(X: Any) -> bool:
@@ -326,25 +308,6 @@ def _arrow_columns(table: Any) -> dict[str, Any]:
     return columns
 
 
-class ArrowColumn:
-    """A column of an Arrow table, held as its maker has it."""
-
-    def __init__(self, table: _core.ArrowTable, ix: int) -> None:
-        self.table, self.ix = table, ix
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def to_numpy(self) -> np.ndarray:
-        """Its numbers."""
-        return self.table.numbers(self.ix)
-
-    def encode(self) -> tuple[np.ndarray, list[str]]:
-        """Its codes and labels."""
-        codes, labels = self.table.codes(self.ix)
-        return _narrow(codes, len(labels)), labels
-
-
 def _from_table(
     table: Any, counts: str | None, columns: Sequence[str] | None, weights: np.ndarray | None, fractions: bool
 ) -> _core.Dataset:
@@ -373,85 +336,3 @@ def _plain_numbers(column: Any) -> np.ndarray:
     if array.dtype == object:
         array = np.array([np.nan if value is None or value != value else float(value) for value in array])
     return array
-
-
-def encode(column: Any) -> tuple[np.ndarray, list[str]]:
-    """Codes and labels of a column of categories. Missing values get the code -1.
-
-    Categories of pandas, polars and Arrow are kept in their order, whether they occur or not; other values get codes in the
-    order of their first appearance, as in a file.
-    """
-    if isinstance(column, ArrowColumn):
-        return column.encode()
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(column, polars.Series):
-        return _encode_polars(column, polars)
-    if hasattr(column, "dictionary_encode"):
-        return _encode_arrow(column)
-    if hasattr(column, "cat") and hasattr(column.array, "codes"):
-        # Its own codes; those of the accessor are a copy.
-        return _integers(column.array.codes), [label(value) for value in column.cat.categories]
-    if hasattr(column, "codes") and hasattr(column, "categories"):
-        return _integers(column.codes), [label(value) for value in column.categories]
-    pandas = sys.modules.get("pandas")
-    if pandas is not None:
-        codes, values = pandas.factorize(column if hasattr(column, "iloc") else np.asarray(column, dtype=None))
-        return _narrow(codes, len(values)), _distinct([label(value) for value in values])
-    return _encode_plain(np.asarray(column))
-
-
-def _encode_plain(array: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    if array.dtype.kind in "biu":
-        values, first, inverse = np.unique(array, return_index=True, return_inverse=True)
-        rank = np.empty(len(values), dtype=np.int64)
-        order = np.argsort(first)
-        rank[order] = np.arange(len(values))
-        return _narrow(rank, len(values))[inverse], [label(value) for value in values[order]]
-    known: dict[Any, int] = {}
-    codes = np.empty(len(array), dtype=np.int32)
-    for row, value in enumerate(array):
-        value = value.item() if isinstance(value, np.generic) else value
-        is_missing = value is None or value != value
-        codes[row] = -1 if is_missing else known.setdefault(value, len(known))
-    return _narrow(codes, len(known)), _distinct([label(value) for value in known])
-
-
-def _encode_polars(column: Any, polars: Any) -> tuple[np.ndarray, list[str]]:
-    if column.dtype == polars.Enum:
-        codes = column.to_physical().cast(polars.Int32).fill_null(-1).to_numpy()
-        return _integers(codes), [label(value) for value in column.dtype.categories]
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-    values = column.drop_nulls().unique(maintain_order=True)
-    numbers = polars.Series(range(len(values)), dtype=polars.Int32)
-    codes = column.replace_strict(values, numbers, default=None, return_dtype=polars.Int32).fill_null(-1)
-    return _narrow(codes.to_numpy(), len(values)), _distinct([label(value) for value in values.to_list()])
-
-
-def _encode_arrow(column: Any) -> tuple[np.ndarray, list[str]]:
-    import pyarrow
-    import pyarrow.compute
-
-    if pyarrow.types.is_floating(column.type):
-        column = pyarrow.compute.if_else(pyarrow.compute.is_nan(column), None, column)
-    if not pyarrow.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    if isinstance(whole, pyarrow.ChunkedArray):
-        whole = pyarrow.chunked_array(whole.chunks).unify_dictionaries().combine_chunks()
-    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return _integers(codes), _distinct([label(value) for value in whole.dictionary.to_pylist()])
-
-
-def label(value: Any) -> str:
-    """What a value is called: whole floats, as NumPy makes of integers beside NaN, as the integers that they are."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
-
-
-def _distinct(labels: list[str]) -> list[str]:
-    if len(set(labels)) != len(labels):
-        twice = next(value for value in labels if labels.count(value) > 1)
-        raise ValueError(f"different values are both called {twice!r}; make the column one of strings")
-    return labels
