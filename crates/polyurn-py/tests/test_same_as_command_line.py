@@ -246,3 +246,40 @@ def test_checkpoints_of_all_functions_go_when_they_are_done(survey, tmp_path):
     path.write_bytes(b"something else")
     with pytest.raises(ValueError, match="is no checkpoint"):
         polyurn.score(model, few, random_state=1, method="smc", checkpoint=path)
+
+
+@pytest.mark.parametrize("method", ["vb", "smc"])
+@pytest.mark.filterwarnings("ignore::polyurn.PolyurnWarning")
+def test_held_out_records_are_scored_as_by_the_command_line(command, matrix, survey, tmp_path, method):
+    """Known and new documents, one without a document, one without a word; and records without documents."""
+    docs, words = np.nonzero(matrix[:8])
+    old = {"doc": [f"d{doc}" for doc in docs], "word": [f"w{word}" for word in words], "count": matrix[docs, words]}
+    new = {
+        "doc": ["n2", "d3", "n1", "n2", None, "n1", "d0", "n2", "d3"],
+        "word": ["w0", "w1", "w3", "w2", "w1", "w3", "w4", None, "w0"],
+        "count": [3, 1, 2, 2, 1, 5, 2, 1, 4],
+    }
+    half = {name: list(column[:40]) for name, column in survey.items()}
+    other = {name: [*column[40:], None] for name, column in survey.items()}
+    other["a"][-1] = "yes"
+    settings = {"method": method} | ({"particles": 50, "runs": 2} if method == "smc" else {})
+    flags = ["--method", method] + (["--particles", 50, "--runs", 2] if method == "smc" else [])
+    for model, known, unknown in [("doc -> topic[2] -> word", old, new), ("class[2] -> a b c", half, other)]:
+        for name, table in [("old", known), ("new", unknown)]:
+            with open(tmp_path / f"{name}.csv", "w", newline="") as out:
+                writer = csv.writer(out)
+                writer.writerow(table)
+                writer.writerows(zip(*table.values()))
+        words = ["score", "--model", model, "--data", tmp_path / "old.csv", "--heldout", tmp_path / "new.csv", "--seed", 5]
+        theirs = command(*words, *flags)
+        ours = polyurn.score(model, known, heldout=unknown, random_state=5, **settings).to_dict()
+        del theirs["heldout"], theirs["seconds"], ours["seconds"], theirs["warnings"], ours["warnings"]
+        assert ours == {name: value if isinstance(value, (str, list)) or value is None else pytest.approx(value, rel=1e-11) for name, value in theirs.items()}
+    wrong = {**other, "b": ["maybe", *other["b"][1:]]}
+    with pytest.raises(ValueError, match="value `maybe`"):
+        polyurn.score(model, known, heldout=wrong, random_state=5, **settings)
+    assert polyurn.score(model, known, heldout=wrong, handle_unknown="missing", random_state=5, **settings)["dropped_values"] == 1
+    with pytest.raises(ValueError, match="handle_unknown: it is about"):
+        polyurn.score(model, known, handle_unknown="missing")
+    with pytest.raises(ValueError, match="expected a frame"):
+        polyurn.score(model, known, heldout=np.ones((2, 3)))

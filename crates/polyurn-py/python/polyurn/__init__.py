@@ -33,6 +33,7 @@ from ._core import TooCostlyError, __version__
 from ._data import Data, read, records, tensor
 from ._fits import Fit
 from ._functions import compare, fit, score, select
+from ._heldout import Heldout
 from ._predictions import Prediction
 from ._results import Curve, Ranking, Score
 from ._simulate import simulate
@@ -69,6 +70,7 @@ __all__ = [
     "EstimateWarning",
     "Fit",
     "HMM",
+    "Heldout",
     "InterruptedWarning",
     "LDA",
     "LabelWarning",

@@ -11,6 +11,7 @@ import numpy as np
 from . import _core
 from ._data import Data, as_dataset
 from ._fits import Fit
+from ._heldout import Heldout, score_heldout
 from ._progress import Progress
 from ._results import Curve, Ranking, Score
 from ._settings import request, seed_of, threads_of
@@ -36,13 +37,15 @@ def score(
     tied_prior: str | None = None,
     given: str | Sequence[str] | None = None,
     totals: tuple[int, int] | None = None,
+    heldout: Any = None,
+    handle_unknown: str = "error",
     time_limit: float | None = None,
     max_memory: int | str | None = None,
     checkpoint: Any = None,
     checkpoint_every: float | None = None,
     progress: bool | None = None,
     **engine: Any,
-) -> Score | Curve:
+) -> Score | Curve | Heldout:
     """The evidence of one model: ln p(data), all parameters integrated out.
 
     Parameters
@@ -67,6 +70,10 @@ def score(
         Seen root nodes: also give ln p(sequence) given their values.
     totals : (int, int), optional
         With unknown cells: the totals to list.
+    heldout : table of records, optional
+        Instead of the evidence: how well a fit by ``"vb"`` (``"auto"``) or ``"smc"`` predicts these records, as ``score --heldout``.
+    handle_unknown : {"error", "missing"}, default "error"
+        What to do with a value of ``heldout`` that the fit does not know, and that cannot be new.
     time_limit : float, optional
         Seconds.
     max_memory : int or str, optional
@@ -85,7 +92,7 @@ def score(
 
     Returns
     -------
-    Score or Curve
+    Score, Curve or Heldout
 
     Examples
     --------
@@ -112,6 +119,18 @@ def score(
         threads=threads_of(n_jobs),
         **_engine(engine, SCORING),
     )
+    if handle_unknown not in ("error", "missing"):
+        raise ValueError(f'handle_unknown: expected "error" or "missing", not {handle_unknown!r}')
+    if heldout is not None:
+        for name, value in (("given", given), ("totals", totals), ("checkpoint", checkpoint)):
+            if value is not None:
+                raise ValueError(f"{name}: held-out records have no use for it; leave it out")
+        if a is not None and not np.isscalar(a):
+            raise ValueError("a: give one value to score held-out records")
+        data = as_dataset(X, fractions=method != "smc")
+        return score_heldout(data, heldout, {**settings, "a": a}, _is_ours(X), handle_unknown == "missing", progress)
+    if handle_unknown != "error":
+        raise ValueError("handle_unknown: it is about held-out records; give heldout, or leave it out")
     data = as_dataset(X, fractions=method in FRACTIONS)
     if a is None or np.isscalar(a):
         return _score_at(data, settings, a, _is_ours(X), progress)

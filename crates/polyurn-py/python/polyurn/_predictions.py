@@ -84,7 +84,7 @@ def predict(fit: Fit, X: Any, impute: bool, draw: str | int | None, handle_unkno
         raise ValueError(f'handle_unknown: expected "error" or "missing", not {handle_unknown!r}')
     seen = axis_nodes(fit._core)
     table = rows_of(X, names=seen) if isinstance(X, np.ndarray) else rows_of(X)
-    columns, groups, new_values = _codes(fit, table, seen, drops=handle_unknown == "missing")
+    columns, groups, new_values, _ = new_documents(fit, table, seen, drops=handle_unknown == "missing")
     wanted = [one["name"] for one in fit.nodes if not one["seen"] or impute]
     ln_p, ln_given, posteriors, new_rows = _core.predict(
         fit._core, columns, groups, wanted, draw, table.n_rows, threads_of(n_jobs)
@@ -108,17 +108,21 @@ def predict(fit: Fit, X: Any, impute: bool, draw: str | int | None, handle_unkno
     )
 
 
-def _codes(fit: Fit, table: Table, seen: list[str], drops: bool) -> tuple[list[Any], Any, list[str]]:
-    """Codes of the fit for each column, new documents with a code and a group of their own, and what those are called."""
+def new_documents(fit: Fit, table: Table, seen: list[str], drops: bool) -> tuple[list[Any], Any, list[str], int]:
+    """Codes of the fit for each column, new documents with a code and a group of their own, and what those are called.
+
+    Also how many values were taken as missing because the fit does not know them.
+    """
     known = [name for name in table.columns if name in seen]
     if not known and seen:
         raise ValueError(f"no column is named after a node of the fit ({', '.join(seen)})")
     columns: list[Any] = []
-    groups, new_values = None, []
+    groups, new_values, n_dropped = None, [], 0
     for name in map(str, known):
         codes, labels = table.columns[name]
         if name not in fit._core.local_nodes:
             columns.append((name, place_codes(fit, name, codes, labels, drops)))
+            n_dropped += int(np.sum((columns[-1][1] < 0) & (codes >= 0)))
             continue
         own = fit.labels(name)
         place = {label: code for code, label in enumerate(own)}
@@ -135,4 +139,4 @@ def _codes(fit: Fit, table: Table, seen: list[str], drops: bool) -> tuple[list[A
             new_values = [labels[code] for code in order]
             groups = (name, number[codes], len(order), np.ascontiguousarray(np.nan_to_num(weights)))
         columns.append((name, mapped))
-    return columns, groups, new_values
+    return columns, groups, new_values, n_dropped
