@@ -73,6 +73,7 @@ pub mod select;
 pub mod shown;
 pub mod simd;
 pub mod simulate;
+pub mod text;
 pub mod urn;
 mod warning;
 
