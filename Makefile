@@ -9,7 +9,7 @@ PROGRAM = $$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)
 BESIDE := numpy scipy pandas polars pyarrow sparse scikit-learn matplotlib arviz tqdm
 PEERS := pgmpy pyttb stepmix
 
-.PHONY: test test-rust test-browser test-python test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu doc
+.PHONY: test test-rust test-browser test-python test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc
 
 test: test-rust test-python test-browser
 
@@ -60,11 +60,20 @@ lint:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
 # Programs that print times and ratios of one run; see docs/benchmarks.md.
-bench: $(VENV)/bin/python
+bench: $(VENV)/peers
 	$(CARGO) run --release -p polyurn-bench --bin exact
-	$(CARGO) run --release -p polyurn-bench --bin read
+	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin read
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin smc
 	$(MAKE) bench-sweeps bench-gibbs bench-anneal bench-bdeu
+
+# Everything that is compared with other tools, as one table: docs/peers.md, and the README. About eight minutes on two idle cores.
+bench-peers: $(VENV)/peers
+	$(CARGO) build --release -p polyurn-bench --bins
+	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin peers
+
+# Memory that the Python package adds while it takes up ten million records, with the wheel that test-python installs.
+bench-memory: test-python
+	$(VENV)/bin/python bench/memory.py
 
 # What the settings of sequential Monte Carlo are worth: the tables of docs/smc.md, about ten minutes.
 bench-trials:
@@ -78,6 +87,7 @@ bench-ranks:
 # Variational Bayes and EM against the tools people use now, installed from PyPI.
 bench-sweeps: $(VENV)/peers
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin sweeps
+	$(CARGO) run --release -p polyurn-bench --bin scale
 
 # Collapsed Gibbs chains against tomotopy, installed from PyPI.
 bench-gibbs: $(VENV)/peers
@@ -92,7 +102,7 @@ bench-bdeu: $(VENV)/peers
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin bdeu
 
 $(VENV)/peers: $(VENV)/bin/python Makefile
-	$(VENV)/bin/python -m pip install --quiet scikit-learn scipy lda tomotopy pyttb stepmix pgmpy
+	$(VENV)/bin/python -m pip install --quiet scikit-learn scipy lda tomotopy pyttb stepmix pgmpy pandas polars
 	touch $@
 
 # A virtual environment with what the benchmarks compare against.

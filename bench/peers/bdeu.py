@@ -72,7 +72,16 @@ def time_one(folder):
                 start = time.perf_counter()
                 value = score(model)
                 best = min(best, time.perf_counter() - start)
-    return {"seconds": best, "parents": parents, "sizes": sizes, "a": 10, "score": value, "version": VERSION}
+    # In a search the same families come again and again, and it knows their scores.
+    from pgmpy.structure_score import BDeu
+
+    search, remembered = BDeu(data, equivalent_sample_size=10), np.inf
+    for _ in range(100):
+        start = time.perf_counter()
+        search.score(model)
+        remembered = min(remembered, time.perf_counter() - start)
+    found = {"seconds": best, "seconds_remembered": remembered, "version": VERSION}
+    return {**found, "parents": parents, "sizes": sizes, "a": 10, "score": value}
 
 
 def agree(folder):

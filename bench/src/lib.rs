@@ -1,6 +1,7 @@
 //! Problems, sections, peers and figures that the benchmark programs share.
 
 pub mod peer;
+pub mod table;
 
 use polyurn::control::Control;
 use polyurn::counts::{Cell, Dataset, DatasetBuilder, RowCount};

@@ -4,6 +4,7 @@ use polyurn::Result;
 use polyurn::counts::Dataset;
 use polyurn::io::{Format, read_from};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// What a peer found, and the folder with its data.
@@ -14,13 +15,21 @@ pub struct Peer {
     pub found: Value,
 }
 
+/// The Python that has the peers: where there is none, a comparison fails.
+///
+/// # Panics
+/// When `POLYURN_BENCH_PYTHON` does not name one.
+pub fn python() -> String {
+    std::env::var("POLYURN_BENCH_PYTHON").expect("POLYURN_BENCH_PYTHON names a Python with the peers")
+}
+
 impl Peer {
     /// Runs a part of a script on one thread, with the Python that `POLYURN_BENCH_PYTHON` names.
     ///
     /// # Panics
     /// When there is no such Python, or the script fails.
     pub fn run(script: &str, part: &str) -> Self {
-        let python = std::env::var("POLYURN_BENCH_PYTHON").expect("POLYURN_BENCH_PYTHON names a Python with the peers");
+        let python = python();
         let folder = tempfile::tempdir().expect("a temporary folder");
         let script = format!("{}/peers/{script}", env!("CARGO_MANIFEST_DIR"));
         let output = std::process::Command::new(python)
@@ -32,6 +41,11 @@ impl Peer {
         let found = serde_json::from_str(text.lines().last().unwrap_or_default());
         let found = found.unwrap_or_else(|_| panic!("{part}: {}", String::from_utf8_lossy(&output.stderr)));
         Peer { folder, found }
+    }
+
+    /// A file that it wrote.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// How long it took.
@@ -66,7 +80,7 @@ impl Peer {
     /// # Panics
     /// When there is no such file.
     pub fn data_named(&self, name: &str) -> Result<Dataset> {
-        let file = std::fs::File::open(self.folder.path().join(name)).expect("the peer wrote its data");
+        let file = std::fs::File::open(self.path(name)).expect("the peer wrote its data");
         read_from(std::io::BufReader::new(file), name, Format::Csv)
     }
 
@@ -75,7 +89,7 @@ impl Peer {
     /// # Panics
     /// When there is no such file.
     pub fn array(&self, name: &str) -> Vec<f64> {
-        let bytes = std::fs::read(self.folder.path().join(name)).expect("the peer wrote an array");
+        let bytes = std::fs::read(self.path(name)).expect("the peer wrote an array");
         bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().expect("eight bytes"))).collect()
     }
 }

@@ -7,6 +7,7 @@ use polyurn::engine::gibbs::{Gibbs, GibbsResult};
 use polyurn::prior::{Prior, PriorSettings};
 use polyurn::{Result, Seed};
 use polyurn_bench::peer::{Peer, best_of};
+use polyurn_bench::table::Row;
 use polyurn_bench::{Section, bound, mean_and_sd, wanted};
 
 const SWEEPS: u64 = 200;
@@ -45,6 +46,9 @@ fn topics(n_topics: u32) -> Result<()> {
     let two = peer.found["seconds_two"].as_f64().expect("seconds");
     show(&format!("{}, two threads, which is no exact sampler", peer.version()), theirs / two, peer_rate);
     show("one chain, one thread", rate, peer_rate);
+    let task = format!("{SWEEPS} Gibbs sweeps of LDA, Reuters, K = {n_topics}");
+    Row::keep(&task, peer.version(), peer.seconds(), seconds);
+    Row::keep(format!("{task}; the peer on two threads, from stale counts"), peer.version(), two, seconds);
     let (seconds, two) = run(2, 2)?;
     show("two chains, two threads", n_drawn(&two) / seconds, peer_rate);
     println!("            two chains on two threads draw {:.2} times what one draws", n_drawn(&two) / seconds / rate);

@@ -1,11 +1,49 @@
-//! Reading a million rows of CSV and of `.tns`, against merely counting the lines of the same bytes.
+//! Reading a million rows of CSV and of `.tns`, against merely counting the lines of the same bytes; and of CSV against pandas and
+//! polars, for which `POLYURN_BENCH_PYTHON` names a Python that has them.
 
-use polyurn::io::{Format, read_from};
-use polyurn::{Purpose, Seed};
+use polyurn::io::{Format, ReadOptions, read, read_from};
+use polyurn::{Purpose, Result, Seed};
+use polyurn_bench::peer::{Peer, best_of};
+use polyurn_bench::table::Row;
+use polyurn_bench::{Section, wanted};
 use std::fmt::Write;
 use std::time::Instant;
 
-fn main() -> polyurn::Result<()> {
+fn main() -> Result<()> {
+    let sections: [Section; 2] = [("lines", lines), ("frames", frames)];
+    for (_, section) in wanted(sections) {
+        section()?;
+        println!();
+    }
+    Ok(())
+}
+
+/// From a file to how often each distinct row occurs.
+fn frames() -> Result<()> {
+    println!("CSV of a million rows and five columns, to the count of each distinct row, one thread");
+    for part in ["pandas", "polars"] {
+        let peer = Peer::run("read.py", part);
+        for n_labels in [6, 40] {
+            let options = ReadOptions { format: None, fractions: false };
+            let (seconds, data) = best_of(3, || read(&peer.path(&format!("{n_labels}.csv")), &options))?;
+            let found = &peer.found[n_labels.to_string()];
+            let theirs = found["seconds"].as_f64().expect("seconds");
+            assert_eq!(found["n_distinct"], data.n_rows(), "both count the same rows");
+            println!(
+                "{:>10.3} s   {} distinct rows; {} {theirs:.3} s: {:.2} times as long",
+                seconds,
+                data.n_rows(),
+                peer.version(),
+                theirs / seconds
+            );
+            let task = format!("read a CSV file of 1e6 rows and count its {} distinct rows", data.n_rows());
+            Row::keep(task, peer.version(), theirs, seconds);
+        }
+    }
+    Ok(())
+}
+
+fn lines() -> Result<()> {
     println!("{:<44} {:>8} {:>9} {:>8} {:>16}", "file", "MB", "seconds", "MB/s", "x counting lines");
     run("CSV, 1e6 rows, 5 columns and count", &csv(1_000_000, 40), Format::Csv)?;
     run("CSV, 1e6 rows, 5 columns, 7776 distinct", &csv(1_000_000, 6), Format::Csv)?;
@@ -38,7 +76,7 @@ fn tns(n_rows: u64) -> String {
 }
 
 /// Best of three for both, in one run.
-fn run(name: &str, text: &str, format: Format) -> polyurn::Result<()> {
+fn run(name: &str, text: &str, format: Format) -> Result<()> {
     let mut best = (f64::INFINITY, f64::INFINITY);
     for _ in 0..3 {
         let start = Instant::now();

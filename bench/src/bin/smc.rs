@@ -10,6 +10,8 @@ use polyurn::engine::exact::Exact;
 use polyurn::engine::smc::{Crew, Estimate, Path, Smc, Wish, log_mean_exp};
 use polyurn::simd::Isa;
 use polyurn::{Result, Seed};
+use polyurn_bench::peer::python;
+use polyurn_bench::table::Row;
 use polyurn_bench::{Section, bound, cp_data, mean_and_sd, paper_matrix, wanted, with_problem};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -65,28 +67,22 @@ fn numpy() -> Result<()> {
         println!("{:>10.1} ms  --kernel scalar: {:.2} times as long", scalar * 1e3, scalar / auto);
         Ok(auto)
     })?;
-    let Ok(python) = std::env::var("POLYURN_BENCH_PYTHON") else {
-        println!("            NumPy: not run, POLYURN_BENCH_PYTHON is not set");
-        return Ok(());
-    };
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     write_tokens(&data, &[34; 3], &mut file);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/smc_numpy.py");
     let path = file.path().to_str().expect("a plain path");
-    let output = std::process::Command::new(python)
+    let output = std::process::Command::new(python())
         .args([script, path, "10", "500", "34", "20"])
         .env("OMP_NUM_THREADS", "1")
         .output()
         .expect("Python starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let fields: Vec<&str> = text.split_whitespace().collect();
-    let seconds: f64 = fields.first().and_then(|field| field.parse().ok()).unwrap_or(f64::NAN);
-    println!(
-        "{:>10.1} ms  NumPy {}: {:.1} times as long",
-        seconds * 1e3,
-        fields.get(2).unwrap_or(&"?"),
-        seconds / ours
-    );
+    let [seconds, _, version] = fields[..] else { panic!("NumPy: {}", String::from_utf8_lossy(&output.stderr)) };
+    let seconds: f64 = seconds.parse().expect("seconds");
+    println!("{:>10.1} ms  NumPy {version}: {:.1} times as long", seconds * 1e3, seconds / ours);
+    let task = "sequential Monte Carlo, CP 34^3, rank 10, 1,000 tokens, 500 particles";
+    Row::keep(task, &format!("NumPy {version}, vectorised by hand"), seconds, ours);
     Ok(())
 }
 

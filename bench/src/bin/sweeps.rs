@@ -2,28 +2,21 @@
 //! `make bench-sweeps` sets up. All figures of a comparison come from one run, one after another on the same machine.
 
 use polyurn::control::Control;
-use polyurn::counts::{CountList, Counts, Labels};
+use polyurn::counts::{Dataset, Labels};
 use polyurn::engine::Problem;
 use polyurn::engine::sweeps::{Climb, Em, EmFit, StartTables, Turns, Vb};
 use polyurn::evidence::ln_p_given;
-use polyurn::graph::{ModelSource, bind_without_data};
 use polyurn::math::special;
 use polyurn::prior::{Prior, PriorSettings};
 use polyurn::{Result, Seed};
 use polyurn_bench::peer::{Peer, best_of};
+use polyurn_bench::table::Row;
 use polyurn_bench::{Section, bound, wanted, with_problem};
 use serde_json::Value;
 
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [section, numbers @ ..] = &arguments[..]
-        && section == SCALE_CASE
-    {
-        let numbers: Vec<u64> = numbers.iter().map(|number| number.parse().expect("a number")).collect();
-        return scale_case(numbers[..].try_into().expect("three numbers"));
-    }
     let sections: [Section; 6] =
-        [("nmf", nmf), ("lda", lda), ("cp64", cp64), ("cp1000", cp1000), ("lca", lca), ("scale", scale)];
+        [("nmf", nmf), ("dense", dense), ("lda", lda), ("cp64", cp64), ("cp1000", cp1000), ("lca", lca)];
     for (_, section) in wanted(sections) {
         section()?;
         println!();
@@ -44,10 +37,8 @@ fn columns(array: &[f64], n_columns: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
     (divided.collect(), sums)
 }
 
-fn nmf() -> Result<()> {
-    println!("KL-NMF of the Reuters corpus, K = 20, 100 iterations, one thread");
-    let peer = Peer::run("sweeps.py", "nmf");
-    let data = peer.data()?;
+/// Hundred iterations of EM from the peer's start: the time, and the fit.
+fn from_start_of(peer: &Peer, data: &Dataset) -> Result<(f64, EmFit)> {
     let (of_row, w_sums) = columns(&peer.array("w.f64"), 20);
     let h = peer.array("h.f64");
     let h_sums: Vec<f64> = h.chunks_exact(h.len() / 20).map(|row| row.iter().sum()).collect();
@@ -57,14 +48,47 @@ fn nmf() -> Result<()> {
     let start = StartTables { tables: tables.into_iter().map(|(name, rows)| (name.to_owned(), rows)).collect() };
     let climb = Climb { restarts: 1, max_iter: 100, tol: 0.0, threads: 1, ..Default::default() };
     let em = Em { climb, start: Some(start), ..Default::default() };
-    let (seconds, fit) = with_problem("k[20] -> row column", &data, 1.0, |problem| {
+    with_problem("k[20] -> row column", data, 1.0, |problem| {
         best_of(5, || em.fit(problem, Seed(1), &mut Control::default()))
-    })?;
+    })
+}
+
+/// What turns a log likelihood into a divergence.
+fn entropy_of(data: &Dataset) -> Result<f64> {
+    let total = polyurn_bench::n_tokens(data)?;
+    Ok(polyurn_bench::sum_of_x_ln_x(data)? - total * total.ln())
+}
+
+fn dense() -> Result<()> {
+    println!("KL-NMF of a matrix without zeros, 1000 x 800, K = 20, 100 iterations, one thread");
+    let peer = Peer::run("sweeps.py", "dense");
+    let data = peer.data()?;
+    let (seconds, fit) = from_start_of(&peer, &data)?;
     println!("{:>10.1} ms  em", seconds * 1e3);
     show(peer.version(), peer.seconds(), seconds);
-    let total = polyurn_bench::n_tokens(&data)?;
-    let entropy = polyurn_bench::sum_of_x_ln_x(&data)?;
-    let ours = |n_iter: usize| entropy - total * total.ln() - fit.climbs.trace[n_iter - 1];
+    let (ours, theirs) =
+        (entropy_of(&data)? - fit.climbs.trace[99], peer.found["divergence"].as_f64().expect("a divergence"));
+    println!("            KL after 100 iterations: {ours:.4}, peer {theirs:.4}");
+    assert!((ours / theirs - 1.0).abs() < 1e-6, "both make the same updates");
+    Row::keep(
+        "KL-NMF of a full 1000 x 800 matrix, K = 20, 100 iterations, same start",
+        peer.version(),
+        peer.seconds(),
+        seconds,
+    );
+    Ok(())
+}
+
+fn nmf() -> Result<()> {
+    println!("KL-NMF of the Reuters corpus, K = 20, 100 iterations, one thread");
+    let peer = Peer::run("sweeps.py", "nmf");
+    let data = peer.data()?;
+    let (seconds, fit) = from_start_of(&peer, &data)?;
+    println!("{:>10.1} ms  em", seconds * 1e3);
+    show(peer.version(), peer.seconds(), seconds);
+    Row::keep("KL-NMF of Reuters, K = 20, 100 iterations, same start", peer.version(), peer.seconds(), seconds);
+    let entropy = entropy_of(&data)?;
+    let ours = |n_iter: usize| entropy - fit.climbs.trace[n_iter - 1];
     let mut difference = 0.0_f64;
     for n_iter in [1, 2, 5, 20, 50, 100] {
         let theirs = peer.found["divergences"][n_iter.to_string()].as_f64().expect("a divergence");
@@ -108,6 +132,7 @@ fn lda() -> Result<()> {
         peer.version(),
         from_theirs.bound.value() - given
     );
+    let mut all: Vec<f64> = Vec::new();
     for seed in 0..4 {
         let fit = Vb { climb: climb(300), start: None, ..Default::default() }.fit(
             &problem,
@@ -121,6 +146,7 @@ fn lda() -> Result<()> {
         };
         let vb = Vb { climb: climb(n_sweeps as u64 + 1), start: None, ..Default::default() };
         let (seconds, _) = best_of(3, || vb.fit(&problem, Seed(seed), &mut Control::default()))?;
+        all.push(seconds);
         println!(
             "{:>10.1} ms  seed {seed}: as high after {} sweeps, {:.1} times sooner; {:.1} after 300",
             seconds * 1e3,
@@ -130,7 +156,17 @@ fn lda() -> Result<()> {
         );
     }
     println!("{:>10.1} ms  {}", peer.seconds() * 1e3, peer.version());
+    let task = "LDA of Reuters by variational Bayes, K = 20, to the bound of the peer's 100 iterations";
+    keep_slowest(task, &peer, &all, 4);
     Ok(())
+}
+
+/// Keeps the slowest of some seeds, and says how many of them got there.
+fn keep_slowest(task: &str, peer: &Peer, all: &[f64], n_seeds: usize) {
+    assert!(!all.is_empty(), "no seed comes as far as the peer");
+    let slowest = all.iter().copied().fold(0.0, f64::max);
+    let note = if all.len() < n_seeds { format!(" that got there, {} did", all.len()) } else { String::new() };
+    Row::keep(format!("{task}; slowest of {n_seeds} seeds{note}"), peer.version(), peer.seconds(), slowest);
 }
 
 /// The peer's Dirichlet rows as a start: exponentials of expected logarithms. Rows and columns are called by their numbers.
@@ -159,7 +195,11 @@ fn cp64() -> Result<()> {
     println!(
         "Poisson CP, rank 10, 64^3, 100,000 tokens, one thread: time to the divergence of a converged Newton method"
     );
-    reach(&Peer::run("sweeps.py", "cp64"), 1000).map(drop)
+    let peer = Peer::run("sweeps.py", "cp64");
+    let reached = reach(&peer, 1000)?;
+    let task = "Poisson CP, rank 10, 64^3, 100,000 tokens, to the divergence of the peer's converged Newton method";
+    keep_slowest(task, &peer, &reached.seconds, 10);
+    Ok(())
 }
 
 fn cp1000() -> Result<()> {
@@ -167,7 +207,7 @@ fn cp1000() -> Result<()> {
         "Poisson CP, rank 10, 1000^3, 1,000,000 tokens, one thread: time to what multiplicative updates reach in 30 s"
     );
     let peer = Peer::run("sweeps.py", "cp1000");
-    let a_sweep = reach(&peer, 60)?;
+    let Reached { a_sweep, seconds } = reach(&peer, 60)?;
     // The peer counts updates of one mode.
     let theirs = peer.seconds() / peer.found["outer"].as_f64().expect("updates") * 3.0;
     println!(
@@ -176,11 +216,22 @@ fn cp1000() -> Result<()> {
         theirs * 1e3,
         theirs / a_sweep
     );
+    let tensor = "Poisson CP, rank 10, 1000^3, 1e6 tokens";
+    Row::keep(format!("{tensor}: an update of all three factors"), peer.version(), theirs, a_sweep);
+    keep_slowest(&format!("{tensor}, to the divergence of 30 s of the peer's updates"), &peer, &seconds, 10);
     Ok(())
 }
 
-/// Times EM from the peer's start to the peer's divergence; gives the time of one sweep.
-fn reach(peer: &Peer, most_sweeps: u64) -> Result<f64> {
+/// What EM takes.
+struct Reached {
+    /// For one sweep.
+    a_sweep: f64,
+    /// To the peer's divergence, for each seed that came as low.
+    seconds: Vec<f64>,
+}
+
+/// Times EM from the peer's start and from our own to the peer's divergence.
+fn reach(peer: &Peer, most_sweeps: u64) -> Result<Reached> {
     let data = peer.data()?;
     let theirs = peer.found["divergence"].as_f64().expect("a divergence");
     let binding = bound("r[10] -> i j k", &data)?;
@@ -204,10 +255,9 @@ fn reach(peer: &Peer, most_sweeps: u64) -> Result<f64> {
         start: start.cloned(),
         ..Default::default()
     };
-    let (total, entropy) = (polyurn_bench::n_tokens(&data)?, polyurn_bench::sum_of_x_ln_x(&data)?);
+    let entropy = entropy_of(&data)?;
     println!("            peer: divergence {theirs:.1}");
-    let divergences =
-        |fit: &EmFit| -> Vec<f64> { fit.climbs.trace.iter().map(|ln| entropy - total * total.ln() - ln).collect() };
+    let divergences = |fit: &EmFit| -> Vec<f64> { fit.climbs.trace.iter().map(|ln| entropy - ln).collect() };
     let first_as_low = |list: &[f64]| list.iter().position(|&divergence| divergence <= theirs);
     // From the peer's start, factors taking turns as the peer's do.
     let fit = em(most_sweeps, Some(&start)).fit(&problem, Seed(0), &mut Control::default())?;
@@ -229,7 +279,7 @@ fn reach(peer: &Peer, most_sweeps: u64) -> Result<f64> {
         }
     }
     // From our own starts, settings as they are by default, but for a tolerance below the peer's: should a start end above, the next one follows.
-    let mut ratios: Vec<f64> = Vec::new();
+    let mut all: Vec<f64> = Vec::new();
     for seed in 1..=10 {
         let mut seconds = 0.0;
         for start in 0..4 {
@@ -251,11 +301,12 @@ fn reach(peer: &Peer, most_sweeps: u64) -> Result<f64> {
                 start + 1,
                 ix + 1
             );
-            ratios.push(ratio);
+            all.push(seconds);
             break;
         }
     }
-    assert!(!ratios.is_empty(), "no seed comes as low as the peer");
+    assert!(!all.is_empty(), "no seed comes as low as the peer");
+    let mut ratios: Vec<f64> = all.iter().map(|seconds| peer.seconds() / seconds).collect();
     ratios.sort_by(f64::total_cmp);
     let median = f64::midpoint(ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
     println!(
@@ -265,7 +316,7 @@ fn reach(peer: &Peer, most_sweeps: u64) -> Result<f64> {
     );
     println!("{:>10.1} ms  {}", peer.seconds() * 1e3, peer.version());
     let of = |n_sweeps: u64| best_of(3, || em(n_sweeps, None).fit(&problem, Seed(1), &mut Control::default()));
-    Ok((of(40)?.0 - of(10)?.0) / 30.0)
+    Ok(Reached { a_sweep: (of(40)?.0 - of(10)?.0) / 30.0, seconds: all })
 }
 
 fn lca() -> Result<()> {
@@ -285,6 +336,8 @@ fn lca() -> Result<()> {
     let (seconds, fits) = best_of(3, || (1..=10).map(|n_classes| fit(n_classes, &em)).collect::<Result<Vec<_>>>())?;
     println!("{:>10.1} ms  em", seconds * 1e3);
     show(peer.version(), peer.seconds(), seconds);
+    let task = "latent classes, 4,177 people, 7 answers, K = 1 to 10, one start each";
+    Row::keep(task, peer.version(), peer.seconds(), seconds);
     let theirs: Vec<f64> =
         peer.found["likelihoods"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
     for (ix, (ours, theirs)) in fits.iter().zip(theirs).enumerate() {
@@ -303,79 +356,4 @@ fn lca() -> Result<()> {
         (best / theirs - 1.0).abs()
     );
     Ok(())
-}
-
-/// The argument that asks for one case of [`scale`].
-const SCALE_CASE: &str = "scale-case";
-
-fn scale() -> Result<()> {
-    println!("VB of doc -> topic[K] -> word with 20,000 words, two threads");
-    for (n_docs, n_records, n_topics) in [
-        (20_000u64, 2_500_000u64, 50),
-        (20_000, 5_000_000, 50),
-        (20_000, 10_000_000, 25),
-        (20_000, 10_000_000, 50),
-        (20_000, 10_000_000, 100),
-        (100_000, 10_000_000, 50),
-    ] {
-        // Each in a process of its own: memory that one case has left behind is not the next one's.
-        let numbers = [n_docs, n_records, n_topics].map(|number| number.to_string());
-        let mut case = std::process::Command::new(std::env::current_exe().expect("a name"));
-        assert!(case.arg(SCALE_CASE).args(numbers).status().expect("a process").success());
-    }
-    Ok(())
-}
-
-fn scale_case([n_docs, n_records, n_topics]: [u64; 3]) -> Result<()> {
-    // Distinct records: every document gets as many words, spread over the vocabulary by a step of its own.
-    let per_doc = n_records / n_docs;
-    let docs: Vec<u32> = (0..n_records).map(|ix| (ix / per_doc) as u32).collect();
-    let word = |ix: u64| ((ix / per_doc * 7919 + ix % per_doc * 197) % 20_000) as u32;
-    let words: Vec<u32> = (0..n_records).map(word).collect();
-    let n_tokens: CountList = (0..n_records).map(|ix| 1 + ix * 31 % 3).collect();
-    let text = format!("doc[{n_docs}] -> topic[{n_topics}] -> word[20000]");
-    let (model, _, _) = bind_without_data(&ModelSource::parse(&text)?, None)?;
-    let labels = model.sizes().iter().map(|&size| Labels::Indexed { size, first: 0 }).collect();
-    let counts = Counts::new(labels, &[Some(docs), None, Some(words)], &n_tokens, Vec::new())?;
-    assert_eq!(counts.n_records() as u64, n_records);
-    drop(n_tokens);
-    let prior = Prior::build(&model, &PriorSettings { a: Some(1e5), ..Default::default() })?;
-    let problem = Problem::new(&model, &prior, &counts)?;
-    let before = resident();
-    let fit = |max_iter: u64| {
-        let climb = Climb { restarts: 1, max_iter, tol: 0.0, threads: 2, ..Default::default() };
-        Vb { climb, start: None, ..Default::default() }.fit(&problem, Seed(1), &mut Control::default())
-    };
-    drop(fit(3)?);
-    let most = most_resident();
-    let (once, _) = best_of(3, || fit(1))?;
-    let (thrice, _) = best_of(3, || fit(3))?;
-    let data = n_records as f64 * 16.0 / 1e6;
-    println!(
-        "{:>10.1} ms  a sweep over {n_records} records of {n_docs} documents, K = {n_topics}; {:.0} ms to prepare and finish; \
-         data {data:.0} MB, {before:.0} MB held before, {:.0} MB at most",
-        (thrice - once) * 500.0,
-        (once - (thrice - once) / 2.0) * 1e3,
-        most
-    );
-    Ok(())
-}
-
-/// Memory of this process now, in megabytes; the largest so far is forgotten.
-fn resident() -> f64 {
-    // Linux starts counting anew; elsewhere the figure is the largest ever.
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
-    memory("VmRSS:")
-}
-
-/// The most since then.
-fn most_resident() -> f64 {
-    memory("VmHWM:")
-}
-
-fn memory(field: &str) -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(field));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok())
-        .map_or(f64::NAN, |kb| kb * 1024.0 / 1e6)
 }

@@ -7,7 +7,6 @@ mod checkpoint;
 mod cmd;
 mod grid;
 mod load;
-mod lock;
 mod maximise;
 mod output;
 mod particles;

@@ -52,17 +52,7 @@ impl CheckpointArgs {
     /// Removes the checkpoint of a job that is done. One that the time limit cut short keeps it: more time goes on from it.
     /// So does one that holds finished runs which were not asked for this time.
     pub fn remove_unless_needed(&self, warnings: &[Warning]) {
-        let is_needed = warnings.iter().any(|warning| {
-            matches!(
-                warning,
-                Warning::TimeUp { .. }
-                    | Warning::StartsCut { .. }
-                    | Warning::StreamCut { .. }
-                    | Warning::StreamStopped { .. }
-                    | Warning::RunsKept { .. }
-            )
-        });
-        if !is_needed {
+        if !polyurn::checkpoint::is_needed(warnings) {
             self.remove();
         }
     }

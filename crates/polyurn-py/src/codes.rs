@@ -1,5 +1,6 @@
 //! Codes of values in NumPy arrays of any integer type, read where they are.
 
+use numpy::ndarray::ArrayView1;
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use polyurn::counts::MISSING;
 use pyo3::exceptions::PyTypeError;
@@ -15,8 +16,10 @@ pub enum CodeArray<'py> {
     I32(PyReadonlyArray1<'py, i32>),
     /// As NumPy indexes.
     I64(PyReadonlyArray1<'py, i64>),
-    /// Bytes.
+    /// Bytes, and truth values.
     U8(PyReadonlyArray1<'py, u8>),
+    /// Of images, say.
+    U16(PyReadonlyArray1<'py, u16>),
     /// Our own.
     U32(PyReadonlyArray1<'py, u32>),
 }
@@ -27,29 +30,32 @@ impl<'py> CodeArray<'py> {
     /// # Errors
     /// When it is none of integers.
     pub fn new(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        CodeArray::find(array).ok_or_else(|| PyTypeError::new_err("codes: expected an array of integers with one axis"))
+    }
+
+    /// The same, if it is one.
+    pub fn find(array: &Bound<'py, PyAny>) -> Option<Self> {
         array_of(array)
             .map(CodeArray::I8)
             .or_else(|| array_of(array).map(CodeArray::I16))
             .or_else(|| array_of(array).map(CodeArray::I32))
             .or_else(|| array_of(array).map(CodeArray::I64))
             .or_else(|| array_of(array).map(CodeArray::U8))
+            .or_else(|| array_of(array).map(CodeArray::U16))
             .or_else(|| array_of(array).map(CodeArray::U32))
-            .ok_or_else(|| PyTypeError::new_err("codes: expected an array of integers with one axis"))
     }
 
     /// The codes, which can be read without the interpreter's lock.
-    ///
-    /// # Errors
-    /// When the array has gaps.
-    pub fn codes(&self) -> PyResult<Codes<'_>> {
-        Ok(match self {
-            CodeArray::I8(array) => Codes::I8(array.as_slice()?),
-            CodeArray::I16(array) => Codes::I16(array.as_slice()?),
-            CodeArray::I32(array) => Codes::I32(array.as_slice()?),
-            CodeArray::I64(array) => Codes::I64(array.as_slice()?),
-            CodeArray::U8(array) => Codes::U8(array.as_slice()?),
-            CodeArray::U32(array) => Codes::U32(array.as_slice()?),
-        })
+    pub fn codes(&self) -> Codes<'_> {
+        match self {
+            CodeArray::I8(array) => Codes::I8(array.as_array()),
+            CodeArray::I16(array) => Codes::I16(array.as_array()),
+            CodeArray::I32(array) => Codes::I32(array.as_array()),
+            CodeArray::I64(array) => Codes::I64(array.as_array()),
+            CodeArray::U8(array) => Codes::U8(array.as_array()),
+            CodeArray::U16(array) => Codes::U16(array.as_array()),
+            CodeArray::U32(array) => Codes::U32(array.as_array()),
+        }
     }
 }
 
@@ -58,33 +64,36 @@ pub fn array_of<'py, T: Element>(array: &Bound<'py, PyAny>) -> Option<PyReadonly
     Some(array.cast::<PyArray1<T>>().ok()?.readonly())
 }
 
-/// The codes of a column. A negative one, or the largest of 32 bits, is a missing value.
+/// The codes of a column, whatever lies between one and the next. A negative one, or the largest of 32 bits, is a missing value.
 #[derive(Clone, Copy)]
 pub enum Codes<'a> {
     /// See [`CodeArray`].
-    I8(&'a [i8]),
+    I8(ArrayView1<'a, i8>),
     /// See [`CodeArray`].
-    I16(&'a [i16]),
+    I16(ArrayView1<'a, i16>),
     /// See [`CodeArray`].
-    I32(&'a [i32]),
+    I32(ArrayView1<'a, i32>),
     /// See [`CodeArray`].
-    I64(&'a [i64]),
+    I64(ArrayView1<'a, i64>),
     /// See [`CodeArray`].
-    U8(&'a [u8]),
+    U8(ArrayView1<'a, u8>),
     /// See [`CodeArray`].
-    U32(&'a [u32]),
+    U16(ArrayView1<'a, u16>),
+    /// See [`CodeArray`].
+    U32(ArrayView1<'a, u32>),
 }
 
 /// Does the same with codes of any type.
-macro_rules! with_slice {
-    ($codes:expr, $slice:ident => $job:expr) => {
+macro_rules! with_view {
+    ($codes:expr, $view:ident => $job:expr) => {
         match $codes {
-            Codes::I8($slice) => $job,
-            Codes::I16($slice) => $job,
-            Codes::I32($slice) => $job,
-            Codes::I64($slice) => $job,
-            Codes::U8($slice) => $job,
-            Codes::U32($slice) => $job,
+            Codes::I8($view) => $job,
+            Codes::I16($view) => $job,
+            Codes::I32($view) => $job,
+            Codes::I64($view) => $job,
+            Codes::U8($view) => $job,
+            Codes::U16($view) => $job,
+            Codes::U32($view) => $job,
         }
     };
 }
@@ -92,13 +101,13 @@ macro_rules! with_slice {
 impl Codes<'_> {
     /// Number of rows.
     pub fn len(&self) -> usize {
-        with_slice!(self, slice => slice.len())
+        with_view!(self, view => view.len())
     }
 
     /// The code of a row, [`MISSING`] where there is none; `None` where it is too large for one.
     #[inline]
     pub fn at(&self, row: usize) -> Option<u32> {
-        let code = with_slice!(self, slice => signed(*slice.get(row)?));
+        let code = with_view!(self, view => signed(*view.get(row)?));
         match u32::try_from(code) {
             Ok(code) => Some(code),
             Err(_) if code < 0 => Some(MISSING),

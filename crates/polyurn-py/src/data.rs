@@ -3,7 +3,8 @@
 use crate::codes::{CodeArray, Codes, array_of};
 use crate::errors::OrException;
 use crate::run::Work;
-use numpy::PyArray1;
+use numpy::ndarray::ArrayView1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use polyurn::control::Control;
 use polyurn::counts::{self, Cell, DatasetBuilder, Labels, MISSING, RowCount};
 use polyurn::io::{self, Format, ReadOptions, count_of};
@@ -27,15 +28,45 @@ type Column<'py> = (Option<String>, Bound<'py, PyAny>, Option<Vec<String>>, Opti
 /// Rows from one look at the clock to the next.
 const TICK: usize = 1 << 16;
 
+/// Counts of rows, held while they are read.
+enum CountArray<'py> {
+    Ones,
+    Long(PyReadonlyArray1<'py, u64>),
+    Short(CodeArray<'py>),
+    Real(PyReadonlyArray1<'py, f64>),
+}
+
+impl<'py> CountArray<'py> {
+    fn new(counts: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+        let Some(counts) = counts else { return Ok(CountArray::Ones) };
+        array_of(counts)
+            .map(CountArray::Long)
+            .or_else(|| array_of(counts).map(CountArray::Real))
+            .or_else(|| CodeArray::find(counts).map(CountArray::Short))
+            .ok_or_else(|| PyValueError::new_err("counts: expected an array of integers or of float64"))
+    }
+
+    fn counts(&self) -> RowCounts<'_> {
+        match self {
+            CountArray::Ones => RowCounts::Ones,
+            CountArray::Long(array) => RowCounts::Long(array.as_array()),
+            CountArray::Short(array) => RowCounts::Short(array.codes()),
+            CountArray::Real(array) => RowCounts::Real(array.as_array()),
+        }
+    }
+}
+
 /// Counts of rows.
 #[derive(Clone, Copy)]
 enum RowCounts<'a> {
     /// Each row is a token.
     Ones,
-    /// Whole numbers.
-    Whole(&'a [u64]),
+    /// Whole numbers of 64 bits.
+    Long(ArrayView1<'a, u64>),
+    /// Of fewer; none is negative.
+    Short(Codes<'a>),
     /// Any numbers; NaN is an unknown count.
-    Real(&'a [f64]),
+    Real(ArrayView1<'a, f64>),
 }
 
 impl RowCounts<'_> {
@@ -43,7 +74,8 @@ impl RowCounts<'_> {
         let too_few = "there are fewer counts than rows";
         match self {
             RowCounts::Ones => Ok(RowCount::Tokens(1)),
-            RowCounts::Whole(counts) => Ok(RowCount::Tokens(*counts.get(row).ok_or(too_few)?)),
+            RowCounts::Long(counts) => Ok(RowCount::Tokens(*counts.get(row).ok_or(too_few)?)),
+            RowCounts::Short(counts) => Ok(RowCount::Tokens(counts.at(row).ok_or(too_few)?.into())),
             RowCounts::Real(counts) => count_of(*counts.get(row).ok_or(too_few)?),
         }
     }
@@ -77,25 +109,40 @@ impl Dataset {
             }
             arrays.push(CodeArray::new(&column)?);
         }
-        let codes = arrays.iter().map(CodeArray::codes).collect::<PyResult<Vec<Codes<'_>>>>()?;
+        let codes: Vec<Codes<'_>> = arrays.iter().map(CodeArray::codes).collect();
         if codes.iter().any(|column| column.len() != n_rows) {
             return Err(PyValueError::new_err(format!("{source}: columns differ in length")));
         }
-        let whole = counts.as_ref().and_then(array_of::<u64>);
-        let real = counts.as_ref().and_then(array_of::<f64>);
-        let counts = match (&counts, &whole, &real) {
-            (None, ..) => RowCounts::Ones,
-            (_, Some(whole), _) => RowCounts::Whole(whole.as_slice()?),
-            (_, _, Some(real)) => RowCounts::Real(real.as_slice()?),
-            _ => return Err(PyValueError::new_err("counts: expected an array of uint64 or float64")),
-        };
-        let work = Work { watcher: None, time_limit: None };
+        let counts = CountArray::new(counts.as_ref())?;
+        let counts = counts.counts();
+        builder.expect_rows(n_rows);
+        let work = Work::default();
         let fill = |control: &mut Control<'_>, _| fill(&mut builder, source, &codes, counts, n_rows, control);
-        match work.run(py, fill)? {
-            ((), false) => Ok(Dataset::new(builder.finish())),
-            // Rows that were read by then are not what was given.
-            ((), true) => Err(PyKeyboardInterrupt::new_err("interrupted while data were read")),
+        let ((), interrupted) = work.run(py, fill)?;
+        Dataset::finished(builder, interrupted)
+    }
+
+    /// Collects the cells of a full array that are not zero: `counts` has all of them, the last axis fastest.
+    #[staticmethod]
+    fn from_cells(
+        py: Python<'_>,
+        source: &str,
+        counts: Bound<'_, PyAny>,
+        shape: Vec<u32>,
+        fractions: bool,
+    ) -> PyResult<Self> {
+        let mut builder = DatasetBuilder::new(source);
+        if fractions {
+            builder.take_fractions();
         }
+        shape.iter().for_each(|&size| builder.index_column(None, 0, Some(size)));
+        let counts = CountArray::new(Some(&counts))?;
+        let counts = counts.counts();
+        builder.expect_rows(shape.iter().map(|&size| size as usize).product());
+        let work = Work::default();
+        let fill = |control: &mut Control<'_>, _| fill_cells(&mut builder, source, counts, &shape, control);
+        let ((), interrupted) = work.run(py, fill)?;
+        Dataset::finished(builder, interrupted)
     }
 
     /// Reads a file.
@@ -180,7 +227,16 @@ impl Dataset {
 }
 
 impl Dataset {
-    fn new(data: counts::Dataset) -> Self {
+    /// What was collected. Rows that were read until an interrupt are not what was given.
+    fn finished(builder: DatasetBuilder, interrupted: bool) -> PyResult<Self> {
+        if interrupted {
+            return Err(PyKeyboardInterrupt::new_err("interrupted while data were read"));
+        }
+        Ok(Dataset::new(builder.finish()))
+    }
+
+    /// These rows.
+    pub fn new(data: counts::Dataset) -> Self {
         Dataset { data: Mutex::new(Some(Arc::new(data))) }
     }
 
@@ -229,6 +285,36 @@ fn fill(
         }
         let count = counts.at(row).map_err(|message| Error::data_at(source, line, Some("count"), message))?;
         builder.push(line, cells.iter().copied(), count)?;
+    }
+    Ok(())
+}
+
+fn fill_cells(
+    builder: &mut DatasetBuilder,
+    source: &str,
+    counts: RowCounts<'_>,
+    shape: &[u32],
+    control: &mut Control<'_>,
+) -> Result<()> {
+    let n_cells: usize = shape.iter().map(|&size| size as usize).product();
+    let mut place = vec![0u32; shape.len()];
+    for cell in 0..n_cells {
+        if cell % TICK == 0 {
+            control.tick("reading", cell as f64 / n_cells as f64)?;
+        }
+        let line = builder.n_rows_read() + 1;
+        let count = counts.at(cell).map_err(|message| Error::data_at(source, line, Some("count"), message))?;
+        if count != RowCount::Tokens(0) {
+            builder.push(line, place.iter().map(|&value| Cell::Index(value)), count)?;
+        }
+        // The next cell: the last axis goes on, and those that are through start again.
+        for (value, &size) in place.iter_mut().zip(shape).rev() {
+            *value += 1;
+            if *value < size {
+                break;
+            }
+            *value = 0;
+        }
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Fits: made, kept, and taken apart into arrays.
 
+use crate::checkpoint;
 use crate::data::Dataset;
 use crate::errors::OrException;
 use crate::request::{Request, settings};
-use crate::run::Work;
 use crate::score::{bound, needs_whole};
 use numpy::PyArray1;
 use polyurn::decomposition::{Marginal, Shape};
@@ -46,8 +46,8 @@ pub fn fit(
     let given = settings(request);
     let request = Request::read(request).or_exception()?;
     let data = data.hand_over(is_last_use)?;
-    let work = Work { watcher, time_limit: request.time() };
-    let ((file, summary), interrupted) = work.run(py, |control, _| {
+    let work = request.work(watcher).or_exception()?;
+    let ((file, summary, keeps_state), interrupted) = work.run(py, |control, _| {
         let (source, prior_settings, has_prior) = request.model_and_prior(&request.model)?;
         let fitting = request.fitting(has_prior)?;
         needs_whole(&data, fitting.method.takes_fractions())?;
@@ -91,8 +91,11 @@ pub fn fit(
             seed: Seed(request.seed),
             command_line: Vec::new(),
         };
-        Ok((source.file(&fit), summary.to_string()))
+        Ok((source.file(&fit), summary.to_string(), polyurn::checkpoint::is_needed(&fit.warnings)))
     })?;
+    if !interrupted && !keeps_state {
+        checkpoint::remove(request.checkpoint.as_deref());
+    }
     Ok((Fit { file: Arc::new(file) }, summary, interrupted))
 }
 

@@ -2,6 +2,8 @@
 //!
 //! What users see is written in Python, in `python/polyurn`; this module is private to it.
 
+mod arrow;
+mod checkpoint;
 mod codes;
 mod data;
 mod errors;
@@ -21,6 +23,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", polyurn::VERSION)?;
     module.add("MISSING", polyurn::counts::MISSING)?;
     module.add("TooCostlyError", module.py().get_type::<errors::TooCostlyError>())?;
+    module.add_class::<arrow::ArrowTable>()?;
     module.add_class::<data::Dataset>()?;
     module.add_class::<fit::Fit>()?;
     module.add_function(wrap_pyfunction!(score::score, module)?)?;
@@ -28,6 +31,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(predict::predict, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate::resample, module)?)?;
     module.add_function(wrap_pyfunction!(rank::report, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::checkpoint_seed, module)?)?;
     Ok(())
 }

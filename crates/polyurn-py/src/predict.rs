@@ -25,7 +25,7 @@ type Predicted<'py> = (
 );
 
 /// Applies a fit to rows. `columns` are names of nodes and values of the fit; `groups` are a document-like node, a number for
-/// each row that says which new value it belongs to, how many there are, and the weight of each row in learning about it.
+/// each row that says which new value it belongs to (-1 for none), how many there are, and the weight of each row in learning about it.
 #[pyfunction]
 #[pyo3(signature = (fit, columns, groups, wanted, draw, n_rows, threads))]
 #[allow(clippy::too_many_arguments, reason = "the private half of a function with keywords")]
@@ -69,7 +69,7 @@ impl Fit {
         for (name, codes) in columns {
             let node = self.find(name).or_exception()?;
             let array = CodeArray::new(codes)?;
-            let codes = array.codes()?;
+            let codes = array.codes();
             if codes.len() != n_rows {
                 return Err(PyValueError::new_err("columns differ in length"));
             }
@@ -97,12 +97,13 @@ impl Fit {
             return Err(PyValueError::new_err(message));
         };
         let array = CodeArray::new(&codes)?;
-        let codes = array.codes()?;
+        let codes = array.codes();
         let weights = weights.as_slice()?;
         if codes.len() != n_rows || weights.len() != n_rows {
             return Err(PyValueError::new_err("groups and rows differ in length"));
         }
-        let of_row = (0..n_rows).map(|row| codes.at(row).filter(|&group| (group as usize) < n_groups));
+        let is_one = |group: &u32| (*group as usize) < n_groups || *group == MISSING;
+        let of_row = (0..n_rows).map(|row| codes.at(row).filter(is_one));
         let of_row: Option<Vec<u32>> = of_row.collect();
         let of_row = of_row.ok_or_else(|| PyValueError::new_err("a group is out of range"))?;
         Ok(Groups { root, of_row, weights: weights.to_vec(), n_groups })
@@ -112,6 +113,7 @@ impl Fit {
 /// Rows that belong to new values of a document-like node.
 struct Groups {
     root: usize,
+    /// [`MISSING`] for a row that belongs to none.
     of_row: Vec<u32>,
     weights: Vec<f64>,
     n_groups: usize,
@@ -123,6 +125,13 @@ struct Rows<'a> {
     records: Vec<Vec<u32>>,
     groups: Option<Groups>,
     wanted: Vec<NodeIndex>,
+}
+
+/// What is asked of rows that show the same nodes.
+struct Asked {
+    whole: Question,
+    /// The same without wishes, for what rows tell about a new value: a row that shows nothing else tells nothing.
+    plain: Option<Question>,
 }
 
 /// What is answered.
@@ -148,7 +157,7 @@ impl Rows<'_> {
             let mut part = (Vec::new(), Vec::new(), vec![Vec::new(); self.wanted.len()]);
             for row in start..(start + size).min(n_rows) {
                 let record = &self.records[row];
-                let question = &questions[question_of[row]];
+                let question = &questions[question_of[row]].whole;
                 let ln = self.predictor.answer(question, record, &self.new_of(row, &new), &mut work);
                 let is_shown = |node: &&NodeIndex| record[node.ix()] != MISSING;
                 let roots = given.iter().filter(is_shown).map(|&node| self.predictor.ln_root(node, record[node.ix()]));
@@ -178,8 +187,8 @@ impl Rows<'_> {
         Ok(answers)
     }
 
-    /// One question for each set of nodes that rows show, and which of them is each row's.
-    fn questions(&self) -> Result<(Vec<Question>, Vec<usize>)> {
+    /// Questions for each set of nodes that rows show, and which of them are each row's.
+    fn questions(&self) -> Result<(Vec<Asked>, Vec<usize>)> {
         let mut known: HashMap<Vec<NodeIndex>, usize> = HashMap::new();
         let mut questions = Vec::new();
         let mut question_of = Vec::with_capacity(self.records.len());
@@ -192,7 +201,8 @@ impl Rows<'_> {
                     let mut wanted: Vec<NodeIndex> =
                         self.wanted.iter().copied().filter(|node| !seen.contains(node)).collect();
                     wanted.sort_unstable();
-                    questions.push(self.predictor.question(&seen, &wanted)?);
+                    let plain = self.groups.as_ref().map(|_| self.predictor.question(&seen, &[])).transpose()?;
+                    questions.push(Asked { whole: self.predictor.question(&seen, &wanted)?, plain });
                     known.insert(seen, questions.len() - 1);
                     questions.len() - 1
                 }
@@ -203,12 +213,13 @@ impl Rows<'_> {
     }
 
     /// The rows of each group, from its records and their weights.
-    fn new_rows(&self, questions: &[Question], question_of: &[usize], threads: usize) -> Vec<NewRows> {
+    fn new_rows(&self, questions: &[Asked], question_of: &[usize], threads: usize) -> Vec<NewRows> {
         let Some(groups) = &self.groups else { return Vec::new() };
         let mut members: Vec<Vec<(&Question, &[u32], f64)>> = vec![Vec::new(); groups.n_groups];
         for (row, (&group, &weight)) in groups.of_row.iter().zip(&groups.weights).enumerate() {
-            if weight > 0.0 {
-                members[group as usize].push((&questions[question_of[row]], &self.records[row], weight));
+            if weight > 0.0 && group != MISSING {
+                let plain = questions[question_of[row]].plain.as_ref().expect("asked where there are groups");
+                members[group as usize].push((plain, &self.records[row], weight));
             }
         }
         let root = self.predictor.open_roots()[groups.root];
@@ -216,7 +227,8 @@ impl Rows<'_> {
     }
 
     fn new_of<'n>(&self, row: usize, new: &'n [NewRows]) -> Vec<Option<&'n NewRows>> {
-        let own = self.groups.as_ref().map(|groups| (groups.root, &new[groups.of_row[row] as usize]));
+        let groups = self.groups.as_ref().filter(|groups| groups.of_row[row] != MISSING);
+        let own = groups.map(|groups| (groups.root, &new[groups.of_row[row] as usize]));
         let of_root = |root: usize| own.filter(|(at, _)| *at == root).map(|(_, rows)| rows);
         (0..self.predictor.open_roots().len()).map(of_root).collect()
     }

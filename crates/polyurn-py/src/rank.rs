@@ -1,9 +1,9 @@
 //! Models ranked by their evidence, and pages of results.
 
+use crate::checkpoint;
 use crate::data::Dataset;
 use crate::errors::OrException;
 use crate::request::Request;
-use crate::run::Work;
 use crate::score::{needs_prior, needs_whole};
 use polyurn::report::Report;
 use polyurn::score::Method;
@@ -36,7 +36,7 @@ pub fn rank(
     needs_whole(&*data.get()?, scoring.method == Method::Vb).or_exception()?;
     let data = data.hand_over(is_last_use)?;
     let name = data.source.clone();
-    let work = Work { watcher, time_limit: request.time() };
+    let work = request.work(watcher).or_exception()?;
     let (result, interrupted) = work.run(py, |control, cancel| {
         let data = Arc::try_unwrap(data).unwrap_or_else(|shared| (*shared).clone());
         let field = Field::new(entries, data, request.columns.clone())?;
@@ -60,8 +60,13 @@ pub fn rank(
         let (command, seconds) = (if is_select { "select" } else { "compare" }, start.elapsed().as_secs_f64());
         let shown = ShownRanking::new(command, &field, &inquiry.weights, findings, name, seconds)?
             .interrupted(cancel.is_over());
-        Ok((shown.json(Seed(request.seed), &[]).to_string(), shown.text(), shown.warning_lines()))
+        let is_late = inquiry.contest.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let is_done = !shown.is_cut() && !is_late;
+        Ok((shown.json(Seed(request.seed), &[]).to_string(), shown.text(), shown.warning_lines(), is_done))
     })?;
+    if !interrupted && result.3 {
+        checkpoint::remove(request.checkpoint.as_deref());
+    }
     Ok((result.0, result.1, result.2, interrupted))
 }
 

@@ -1,5 +1,6 @@
 //! Work beside the interpreter: its lock is released, signals are looked at, progress is passed on.
 
+use crate::checkpoint::CheckpointFile;
 use crate::errors::exception;
 use polyurn::control::{Cancel, Control, Observer, Progress};
 use polyurn::{Error, Result};
@@ -22,24 +23,49 @@ impl Board {
     }
 }
 
-impl Observer for Board {
+/// What a run tells: how far it has come, and its state.
+struct Watch {
+    board: Board,
+    checkpoint: Option<CheckpointFile>,
+}
+
+impl Observer for Watch {
     fn progress(&mut self, progress: Progress<'_>) {
         // Nobody waits for the lock: what is not written now is written soon.
-        if let Ok(mut place) = self.0.try_lock() {
+        if let Ok(mut place) = self.board.0.try_lock() {
             match &mut *place {
                 Some((stage, fraction)) if stage == progress.stage => *fraction = progress.fraction,
                 place => *place = Some((progress.stage.to_owned(), progress.fraction)),
             }
         }
     }
+
+    fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
+        self.checkpoint.as_ref().map_or(Ok(None), CheckpointFile::load)
+    }
+
+    fn checkpoint_name(&self) -> Option<String> {
+        self.checkpoint.as_ref().map(CheckpointFile::name)
+    }
+
+    fn checkpoint_interval(&self) -> Option<Duration> {
+        self.checkpoint.as_ref().map(|file| file.every)
+    }
+
+    fn save_checkpoint(&mut self, state: &[u8]) -> Result<()> {
+        self.checkpoint.as_ref().map_or(Ok(()), |file| file.save(state))
+    }
 }
 
 /// Means of a run.
+#[derive(Default)]
 pub struct Work<'py> {
     /// Called with a stage and a share, now and then.
     pub watcher: Option<Bound<'py, PyAny>>,
     /// Time that it may take.
     pub time_limit: Option<Duration>,
+    /// Where its state is kept.
+    pub checkpoint: Option<CheckpointFile>,
 }
 
 impl Work<'_> {
@@ -49,7 +75,7 @@ impl Work<'_> {
     /// # Errors
     /// The exception of what went wrong, and that of the interrupt where there is no answer yet.
     pub fn run<T: Send>(
-        &self,
+        mut self,
         py: Python<'_>,
         work: impl FnOnce(&mut Control<'_>, Cancel) -> Result<T> + Send,
     ) -> PyResult<(T, bool)> {
@@ -59,9 +85,10 @@ impl Work<'_> {
             let (sender, receiver) = channel();
             // Shared so that it can be waited on without the interpreter's lock.
             let receiver = Mutex::new(receiver);
-            let (own_cancel, own_board) = (cancel.clone(), board.clone());
+            let own_cancel = cancel.clone();
+            let watch = Watch { board: board.clone(), checkpoint: self.checkpoint.take() };
             scope.spawn(move || {
-                let mut control = Control::new(own_board).with_cancel(own_cancel.clone()).with_deadline(deadline);
+                let mut control = Control::new(watch).with_cancel(own_cancel.clone()).with_deadline(deadline);
                 let result = work(&mut control, own_cancel);
                 // Nobody is left to hear it when the waiting side has failed.
                 let _ = sender.send(result);

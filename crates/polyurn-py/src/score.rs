@@ -1,9 +1,9 @@
 //! The evidence of one model.
 
+use crate::checkpoint;
 use crate::data::Dataset;
 use crate::errors::OrException;
 use crate::request::Request;
-use crate::run::Work;
 use polyurn::counts;
 use polyurn::graph::{BindOptions, Binding, ModelSource, bind_owned};
 use polyurn::score::Method;
@@ -64,7 +64,7 @@ pub fn score(
     needs_whole(&*data.get()?, scoring.method == Method::Vb).or_exception()?;
     let data = data.hand_over(is_last_use)?;
     let name = data.source.clone();
-    let work = Work { watcher, time_limit: request.time() };
+    let work = request.work(watcher).or_exception()?;
     let (result, interrupted) = work.run(py, |control, _| {
         let binding = bound(&source, data, &request)?;
         if request.totals.is_some() && binding.counts.unknown.is_empty() {
@@ -74,7 +74,11 @@ pub fn score(
         }
         let score = scoring.score(&binding, &settings, request.means(), control)?;
         let shown = ShownScore { score: &score, model: &binding.model };
-        Ok((shown.json(Seed(request.seed)).to_string(), shown.text(&request.model, &name)))
+        let keeps_state = polyurn::checkpoint::is_needed(&score.warnings);
+        Ok((shown.json(Seed(request.seed)).to_string(), shown.text(&request.model, &name), keeps_state))
     })?;
+    if !interrupted && !result.2 {
+        checkpoint::remove(request.checkpoint.as_deref());
+    }
     Ok((result.0, result.1, interrupted))
 }

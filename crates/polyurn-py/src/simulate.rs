@@ -1,10 +1,12 @@
 //! Data drawn from a model.
 
+use crate::data::Dataset;
 use crate::errors::OrException;
 use crate::request::Request;
 use crate::run::Work;
 use crate::score::needs_prior;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use polyurn::counts;
 use polyurn::graph::bind_without_data;
 use polyurn::plan::check_reachable_rows;
 use polyurn::prior::Prior;
@@ -41,14 +43,44 @@ pub fn simulate<'py>(
                 .or_exception()?,
         ),
     };
-    let work = Work { watcher, time_limit: request.time() };
+    let work = Work { watcher, time_limit: request.time(), checkpoint: None };
     let (tensor, _) =
         work.run(py, |control, _| drawing::simulate(&model, &prior, tokens, Seed(request.seed), control))?;
     let n_nodes = model.n_nodes();
     let values: Vec<u32> = tensor.iter().flat_map(|(values, _)| values.iter().copied()).collect();
     let values = PyArray1::from_vec(py, values).reshape([tensor.len(), n_nodes])?;
-    let counts = PyArray1::from_iter(py, tensor.iter().map(|(_, count)| *count));
+    let n_tokens = PyArray1::from_iter(py, tensor.iter().map(|(_, count)| *count));
     let names = model.nodes().iter().map(|node| node.name.clone()).collect();
     let sizes = model.nodes().iter().map(|node| node.size).collect();
-    Ok((names, sizes, is_seen, values, counts, warnings.iter().map(ToString::to_string).collect()))
+    Ok((names, sizes, is_seen, values, n_tokens, warnings.iter().map(ToString::to_string).collect()))
+}
+
+/// Draws tokens in proportion to the counts of a table.
+#[pyfunction]
+pub fn resample(py: Python<'_>, data: PyRef<'_, Dataset>, tokens: u64, seed: u64) -> PyResult<Dataset> {
+    let data = data.get()?;
+    let draw = || {
+        if let Some(line) = data.unknown_lines.first() {
+            let message = "the count is unknown; give a number to draw from";
+            return Err(Error::data_at(&data.source, *line, None, message));
+        }
+        if !data.unit.is_token() {
+            return Err(Error::data(&data.source, "some counts are not whole, and whole ones are needed here"));
+        }
+        let held: Vec<u64> = data.counts.iter().collect();
+        let drawn = drawing::resample(&held, tokens, Seed(seed))?;
+        let rows: Vec<usize> = (0..drawn.len()).filter(|&row| drawn[row] > 0).collect();
+        let values = data.values.iter().map(|column| rows.iter().map(|&row| column[row]).collect()).collect();
+        Ok(counts::Dataset {
+            source: "drawn".into(),
+            columns: data.columns.clone(),
+            values,
+            counts: rows.iter().map(|&row| drawn[row]).collect(),
+            unit: data.unit,
+            unknown: Vec::new(),
+            unknown_lines: Vec::new(),
+            warnings: Vec::new(),
+        })
+    };
+    Ok(Dataset::new(py.detach(draw).or_exception()?))
 }

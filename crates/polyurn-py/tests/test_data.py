@@ -1,5 +1,9 @@
 """Every way in gives the same data."""
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -45,6 +49,27 @@ def test_all_forms_of_a_matrix_are_the_same_data(counts):
     assert rows(polyurn.tensor(coords, counts[coords], counts.shape)) == expected
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4", ">u2"])
+def test_coordinates_are_read_however_they_lie(counts, dtype):
+    coords = np.nonzero(counts)
+    expected = rows(polyurn.tensor(coords, counts[coords], counts.shape))
+    values = counts[coords].astype(dtype)
+    pairs = np.stack(coords, axis=1).astype(dtype)
+    packed = np.zeros(len(values), dtype=[("pad", "i1"), ("i", dtype), ("j", dtype), ("n", dtype)])
+    packed["i"], packed["j"], packed["n"] = *pairs.T, values
+    forms = [
+        (pairs.T, values),
+        (pairs[::-1].T, values[::-1]),
+        (np.asfortranarray(pairs).T, np.repeat(values, 2)[::2]),
+        ((packed["i"], packed["j"]), packed["n"]),
+    ]
+    for where, n in forms:
+        assert rows(polyurn.tensor(where, n, counts.shape)) == expected
+    assert rows(held((counts.astype(dtype)[::-1]).T[:, ::-1].T)) == rows(held(counts))
+    for kind in (scipy.sparse.csr_array, scipy.sparse.csc_array):
+        assert rows(held(kind(counts.astype(dtype.replace(">", ""))))) == rows(held(counts))
+
+
 def test_tensors_have_as_many_axes_as_they_have():
     tensor = np.zeros((2, 3, 4), dtype=int)
     tensor[1, 2, 3], tensor[0, 1, 2] = 5, 1
@@ -64,16 +89,104 @@ def test_all_forms_of_a_table_are_the_same_data():
         assert data.labels("hair") == ["fair", "dark"] and data.names == ["hair", "eye"]
 
 
+class Stream:
+    """Nothing but the stream of a table."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
 def test_anything_that_speaks_arrow_is_read():
-    class Stream:
-        def __init__(self, table):
-            self.table = table
-
-        def __arrow_c_stream__(self, requested_schema=None):
-            return self.table.__arrow_c_stream__(requested_schema)
-
     table = pa.table({"a": ["x", "y", "x"], "b": [1, 2, None]})
     assert rows(held(Stream(table))) == rows(held({"a": ["x", "y", "x"], "b": [1, 2, None]}))
+
+
+def test_arrow_needs_no_other_library(tmp_path):
+    """Neither pyarrow nor polars is imported, whoever makes the stream."""
+    code = """
+        import sys, ctypes
+        import polyurn
+        from polyurn import _core
+        assert not {"pyarrow", "polars", "pandas"} & set(sys.modules)
+        class Stream:
+            def __arrow_c_stream__(self, requested_schema=None):
+                import pyarrow as pa
+                capsule = pa.table({"a": ["x", "y", "x"]}).__arrow_c_stream__()
+                for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+                    sys.modules[name] = None
+                return capsule
+        data = polyurn.records(Stream())
+        print(data, data.labels("a"))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.stdout == "<Data a[2]: 3 tokens, 2 distinct rows> ['x', 'y']\n", done.stderr
+
+
+ARROW_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+
+
+@pytest.mark.parametrize("kind", [*ARROW_TYPES, pa.dictionary(pa.uint32(), pa.large_string())], ids=str)
+def test_texts_of_arrow_are_the_same_in_every_type(kind):
+    """Also sliced, in several batches, longer than a view holds in place, and with letters of several bytes."""
+    plain = ["left out", "b", None, "a text that is longer than twelve bytes", "", "b", "Größe", None, "another one that is long"]
+    chunks = [pa.array(plain[:4], kind), pa.array(plain[4:7], kind), pa.array([], kind), pa.array(plain[7:], kind)]
+    table = pa.table({"x": pa.chunked_array(chunks, kind)}).slice(1)
+    columns = polyurn._data.table_columns(Stream(table))
+    codes, labels = polyurn._encode.encode(columns["x"])
+    assert [None if code < 0 else labels[code] for code in codes] == plain[1:]
+    distinct = list(dict.fromkeys(label for label in plain[1:] if label is not None))
+    assert [label for label in labels if label != "left out"] == distinct
+
+
+INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+
+
+@pytest.mark.parametrize("kind", [*INTEGERS, pa.float32(), pa.float64()], ids=str)
+def test_numbers_of_arrow_are_values_and_counts(kind):
+    table = pa.table({"x": pa.array([7, None, 5, 7], kind), "count": pa.array([1, 2, 3, 4], kind)}).slice(1)
+    data = held(Stream(table))
+    assert data.labels("x") == ["5", "7"]
+    assert rows(data)[0] == [((-1,), 2.0), ((0,), 3.0), ((1,), 4.0)]
+    unknown = pa.table({"x": ["a", "b"], "count": pa.array([3, None], kind)})
+    assert rows(polyurn.records(Stream(unknown)))[0] == [((0,), 3.0)]
+
+
+def test_other_types_of_arrow():
+    table = pa.table({"x": [True, None, False], "y": pa.nulls(3), "z": [0.1, 1e-7, float("nan")]})
+    data = held(Stream(table))
+    assert (data.labels("x"), data.labels("y"), data.labels("z")) == (["True", "False"], [], ["0.1", "1e-07"])
+    dates = pa.table({"x": pa.array([0, 1, 0], pa.date32())})
+    assert held(dates).labels("x") == ["1970-01-01", "1970-01-02"]
+    with pytest.raises(ValueError, match="column x: values of its Arrow type"):
+        held(Stream(dates))
+    with pytest.raises(ValueError, match="holds no numbers"):
+        held(Stream(pa.table({"x": ["a"], "count": ["b"]})))
+
+
+def test_floats_of_arrow_are_called_as_in_python():
+    rng = np.random.default_rng(0)
+    numbers = np.concatenate([rng.standard_normal(200) * 10.0 ** rng.integers(-20, 20, 200), [-0.0, 1e22, 5e-324]])
+    columns = polyurn._data.table_columns(Stream(pa.table({"x": numbers})))
+    codes, labels = polyurn._encode.encode(columns["x"])
+    assert [labels[code] for code in codes] == [polyurn._encode.label(number) for number in numbers]
+
+
+def test_a_stream_is_read_once():
+    capsule = pa.table({"x": ["a"]}).__arrow_c_stream__()
+    assert polyurn._core.ArrowTable(capsule).names == ["x"]
+    with pytest.raises(ValueError, match="read already"):
+        polyurn._core.ArrowTable(capsule)
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("x", pa.string())]), failing())
+    with pytest.raises(ValueError, match="no more batches today"):
+        held(Stream(reader))
+
+
+def failing():
+    yield pa.record_batch({"x": pa.array(["a"])})
+    raise RuntimeError("no more batches today")
 
 
 def test_categories_are_kept_whether_they_occur_or_not():

@@ -56,6 +56,8 @@ def interrupted(body):
         """
         import numpy as np, polyurn, time, sys, warnings
         counts = np.random.default_rng(0).poisson(3, size=(30, 30))
+        # With scikit-learn, whose import may take longer than the wait.
+        polyurn.LDA
         print("ready", flush=True)
         """
     ) + textwrap.dedent(body)
@@ -106,7 +108,8 @@ def test_an_interrupt_gives_back_what_is_finished():
 def test_reading_many_records_is_interrupted_too():
     out, err, seconds = interrupted(
         """
-        codes = np.arange(20_000_000, dtype=np.int32)
+        # Not in ascending order, which would take no time.
+        codes = np.arange(40_000_000, dtype=np.int32)[::-1]
         print("reading", flush=True)
         try:
             polyurn.tensor([codes, codes], np.ones(len(codes), dtype=np.uint64))

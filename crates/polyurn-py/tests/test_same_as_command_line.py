@@ -1,6 +1,11 @@
 """The same seed gives the same numbers as the command line."""
 
 import csv
+import json
+import os
+import signal
+import subprocess
+import time
 
 import numpy as np
 import polyurn
@@ -109,3 +114,172 @@ def test_fit_files_go_both_ways(command, csv_file, survey, tmp_path):
     command("fit", "--model", "class[2] -> a b c", "--data", csv_file, "--seed", 1, "-o", tmp_path / "theirs.polyurn")
     theirs = polyurn.Fit.read(tmp_path / "theirs.polyurn")
     assert np.array_equal(theirs.table("a"), fit.table("a"))
+
+
+def lines_of(program, *words):
+    """What `predict` prints: one JSON object for each row."""
+    done = subprocess.run([program, *map(str, words), "--json", "--quiet"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def assert_same_lines(ours, theirs, fit, imputes):
+    assert len(ours) == len(theirs)
+    for row, line in enumerate(theirs):
+        if line["log_probability"] is None:
+            assert np.isnan(ours.log_probability[row])
+        else:
+            assert ours.log_probability[row] == line["log_probability"]
+            assert ours.expected_count[row] == pytest.approx(line["expected_count"], rel=1e-12)
+        if "log_probability_given" in line:
+            assert ours.log_probability_given[row] == line["log_probability_given"]
+        found = {**line["hidden"], **(line["imputed"] if imputes else {})}
+        assert set(found) == set(ours.probabilities)
+        for node, said in found.items():
+            labels, probability = ours.most_likely(node)
+            assert (labels[row], probability[row]) == (said["value"], said["probability"])
+            if "probabilities" in said:
+                assert ours.probabilities[node][row].tolist() == said["probabilities"]
+
+
+@pytest.mark.filterwarnings("ignore::polyurn.PolyurnWarning")
+def test_predictions_are_the_same(survey, tmp_path):
+    program = os.environ["POLYURN"]
+    fit = polyurn.fit("class[2] -> a b c", survey, random_state=4)
+    fit.save(tmp_path / "fit.polyurn")
+    new = {"a": ["yes", "no", None, "no"], "b": ["no", None, None, "yes"], "c": ["yes", "yes", "no", None]}
+    with open(tmp_path / "new.csv", "w", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(new)
+        writer.writerows(zip(*new.values()))
+    flags = ["--probabilities", "--impute", "--expected"]
+    theirs = lines_of(program, "predict", "--fit", tmp_path / "fit.polyurn", "--data", tmp_path / "new.csv", *flags)
+    assert_same_lines(fit.predict(new, impute=True), theirs, fit, True)
+    as_array = np.array([[None if cell is None else cell for cell in row] for row in zip(*new.values())], dtype=object)
+    np.testing.assert_array_equal(fit.predict(as_array).log_probability, fit.predict(new).log_probability)
+    unknown = {"a": ["yes", "maybe"], "b": ["no", "no"]}
+    with pytest.raises(ValueError, match="value `maybe` of `a`"):
+        fit.predict(unknown)
+    dropped = fit.predict(unknown, handle_unknown="missing")
+    assert dropped.log_probability[1] == fit.predict({"b": ["no"]}).log_probability[0]
+    with pytest.raises(ValueError, match="no column is named"):
+        fit.predict({"z": ["no"]})
+
+
+@pytest.mark.filterwarnings("ignore::polyurn.PolyurnWarning")
+def test_new_documents_are_the_same(matrix, tmp_path):
+    program = os.environ["POLYURN"]
+    docs, words = np.nonzero(matrix[:8])
+    table = {"doc": [f"d{doc}" for doc in docs], "word": [f"w{word}" for word in words], "count": matrix[docs, words]}
+    fit = polyurn.fit("doc -> topic[2] -> word", table, random_state=4)
+    fit.save(tmp_path / "fit.polyurn")
+    # Known documents between new ones, one without a document, and one that shows nothing else.
+    new = {
+        "doc": ["n2", "d3", "n1", "n2", None, "n1", "d0", "n2"],
+        "word": ["w0", "w1", "w3", "w2", "w1", "w3", "w4", None],
+        "count": [3, 1, 2, 1, 1, 5, 2, 1],
+    }
+    with open(tmp_path / "new.csv", "w", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(new)
+        writer.writerows(zip(*new.values()))
+    flags = ["--probabilities", "--expected"]
+    theirs = lines_of(program, "predict", "--fit", tmp_path / "fit.polyurn", "--data", tmp_path / "new.csv", *flags)
+    ours = fit.predict(new)
+    assert_same_lines(ours, theirs, fit, False)
+    assert ours.new_values == ["n2", "n1"] and ours.new_rows["topic"].shape == (2, 2)
+    assert list(ours.to_pandas().columns) == ["log_probability", "log_probability_given", "topic", "topic:p"]
+
+
+def test_tokens_of_a_table_are_the_same(command, csv_file, survey):
+    theirs = command("simulate", "--from", csv_file, "--tokens", 500, "--seed", 3)
+    ours = polyurn.simulate(table=survey, tokens=500, random_state=3)
+    coords, counts, _ = ours.to_coo()
+    labels = [ours.labels(ix) for ix in range(3)]
+    rows = [{"values": [own[v] for own, v in zip(labels, values)], "count": int(n)} for values, n in zip(coords.T, counts)]
+    assert rows == theirs["rows"]
+    with pytest.raises(ValueError, match="a: tokens are drawn from a table"):
+        polyurn.simulate(table=survey, tokens=5, a=2)
+    with pytest.raises(ValueError, match="count is unknown"):
+        polyurn.simulate(table=[[1.0, np.nan]], tokens=5)
+
+
+@pytest.mark.filterwarnings("ignore::polyurn.PolyurnWarning")
+def test_a_run_goes_on_from_its_checkpoint(csv_file, survey, tmp_path):
+    """Stopped by the command line, taken up by Python: the answer of a run that nobody stopped, and its seed."""
+    path, model = tmp_path / "state", "class[2] -> a b c"
+    settings = {"method": "smc", "particles": 400, "runs": 60, "rejuvenate": 20}
+    flags = ["--method", "smc", "--particles", 400, "--runs", 60, "--rejuvenate", 20]
+    words = ["score", "--model", model, "--data", csv_file, "--seed", 11, *flags, "--threads", 1]
+    child = subprocess.Popen(
+        [os.environ["POLYURN"], *map(str, words), "--checkpoint", path, "--checkpoint-every", "0.01s"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )
+    while not path.exists():
+        assert child.poll() is None, child.stderr.read()
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=60)
+    assert child.returncode == 130 and path.exists()
+    with pytest.raises(ValueError, match="another"):
+        polyurn.score("class[3] -> a b c", survey, checkpoint=path, **settings)
+    found = polyurn.score(model, survey, checkpoint=path, checkpoint_every=0.01, **settings)
+    whole = polyurn.score(model, survey, random_state=11, **settings)
+    assert without_time(found.to_dict()) == without_time(whole.to_dict())
+    assert found.seed == 11 and not path.exists()
+
+
+@pytest.mark.filterwarnings("ignore::polyurn.PolyurnWarning")
+def test_checkpoints_of_all_functions_go_when_they_are_done(survey, tmp_path):
+    path, model = tmp_path / "state", "class[2] -> a b c"
+    few = {name: column[:10] for name, column in survey.items()}
+    polyurn.select("lca(1..2)", few, random_state=1, checkpoint=path, checkpoint_every=0)
+    assert not path.exists()
+    fit = polyurn.fit(model, survey, random_state=1, method="gibbs", sweeps=50, checkpoint=path, checkpoint_every=0)
+    assert not path.exists() and "checkpoint" not in fit._core.settings
+    same = polyurn.fit(model, survey, random_state=1, method="gibbs", sweeps=50)
+    assert np.array_equal(fit.table("a"), same.table("a"))
+    with pytest.raises(ValueError, match="a curve has none"):
+        polyurn.score(model, few, a=[1, 2], checkpoint=path)
+    with pytest.raises(ValueError, match="there is no checkpoint"):
+        polyurn.score(model, few, checkpoint_every=1)
+    path.write_bytes(b"something else")
+    with pytest.raises(ValueError, match="is no checkpoint"):
+        polyurn.score(model, few, random_state=1, method="smc", checkpoint=path)
+
+
+@pytest.mark.parametrize("method", ["vb", "smc"])
+@pytest.mark.filterwarnings("ignore::polyurn.PolyurnWarning")
+def test_held_out_records_are_scored_as_by_the_command_line(command, matrix, survey, tmp_path, method):
+    """Known and new documents, one without a document, one without a word; and records without documents."""
+    docs, words = np.nonzero(matrix[:8])
+    old = {"doc": [f"d{doc}" for doc in docs], "word": [f"w{word}" for word in words], "count": matrix[docs, words]}
+    new = {
+        "doc": ["n2", "d3", "n1", "n2", None, "n1", "d0", "n2", "d3"],
+        "word": ["w0", "w1", "w3", "w2", "w1", "w3", "w4", None, "w0"],
+        "count": [3, 1, 2, 2, 1, 5, 2, 1, 4],
+    }
+    half = {name: list(column[:40]) for name, column in survey.items()}
+    other = {name: [*column[40:], None] for name, column in survey.items()}
+    other["a"][-1] = "yes"
+    settings = {"method": method} | ({"particles": 50, "runs": 2} if method == "smc" else {})
+    flags = ["--method", method] + (["--particles", 50, "--runs", 2] if method == "smc" else [])
+    for model, known, unknown in [("doc -> topic[2] -> word", old, new), ("class[2] -> a b c", half, other)]:
+        for name, table in [("old", known), ("new", unknown)]:
+            with open(tmp_path / f"{name}.csv", "w", newline="") as out:
+                writer = csv.writer(out)
+                writer.writerow(table)
+                writer.writerows(zip(*table.values()))
+        words = ["score", "--model", model, "--data", tmp_path / "old.csv", "--heldout", tmp_path / "new.csv", "--seed", 5]
+        theirs = command(*words, *flags)
+        ours = polyurn.score(model, known, heldout=unknown, random_state=5, **settings).to_dict()
+        del theirs["heldout"], theirs["seconds"], ours["seconds"], theirs["warnings"], ours["warnings"]
+        assert ours == {name: value if isinstance(value, (str, list)) or value is None else pytest.approx(value, rel=1e-11) for name, value in theirs.items()}
+    wrong = {**other, "b": ["maybe", *other["b"][1:]]}
+    with pytest.raises(ValueError, match="value `maybe`"):
+        polyurn.score(model, known, heldout=wrong, random_state=5, **settings)
+    assert polyurn.score(model, known, heldout=wrong, handle_unknown="missing", random_state=5, **settings)["dropped_values"] == 1
+    with pytest.raises(ValueError, match="handle_unknown: it is about"):
+        polyurn.score(model, known, handle_unknown="missing")
+    with pytest.raises(ValueError, match="expected a frame"):
+        polyurn.score(model, known, heldout=np.ones((2, 3)))

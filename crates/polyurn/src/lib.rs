@@ -49,6 +49,7 @@
 //! thousands of tokens; for tens of thousands their estimate is too low (docs/smc.md). Nodes have at most 2^32 - 2
 //! values, counts are 64-bit integers.
 
+pub mod checkpoint;
 pub mod control;
 pub mod counts;
 pub mod decomposition;
@@ -72,6 +73,7 @@ pub mod select;
 pub mod shown;
 pub mod simd;
 pub mod simulate;
+pub mod text;
 pub mod urn;
 mod warning;
 

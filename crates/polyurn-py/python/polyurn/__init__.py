@@ -31,8 +31,12 @@ from typing import TYPE_CHECKING, Any
 from . import metrics, models
 from ._core import TooCostlyError, __version__
 from ._data import Data, read, records, tensor
-from ._functions import compare, fit, score, select, simulate
-from ._results import Curve, Fit, Ranking, Score
+from ._fits import Fit
+from ._functions import compare, fit, score, select
+from ._heldout import Heldout
+from ._predictions import Prediction
+from ._results import Curve, Ranking, Score
+from ._simulate import simulate
 from ._warnings import (
     DataWarning,
     EstimateWarning,
@@ -66,6 +70,7 @@ __all__ = [
     "EstimateWarning",
     "Fit",
     "HMM",
+    "Heldout",
     "InterruptedWarning",
     "LDA",
     "LabelWarning",
@@ -74,6 +79,7 @@ __all__ = [
     "NotConvergedWarning",
     "Pachinko",
     "PolyurnWarning",
+    "Prediction",
     "PriorWarning",
     "Ranking",
     "Score",

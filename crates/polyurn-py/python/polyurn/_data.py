@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._encode import ArrowColumn, encode, integers, narrow, native
 
 #: The column of counts in a table, as in CSV files.
 COUNT = "count"
@@ -165,6 +166,11 @@ def as_dataset(X: Any, *, fractions: bool, kind: str | None = None, weights: np.
         return X
     if _is_table(X) or kind == "records":
         return _from_table(X, None, None, weights, fractions)
+    array = None if weights is not None else _full_array(X)
+    if array is not None:
+        # Read where it is: coordinates of cells would take several times its memory.
+        cells = _counts(np.ascontiguousarray(array).reshape(-1))
+        return _core.Dataset.from_cells("data", cells, list(array.shape), fractions)
     coords, values, shape = as_coo(X)
     if weights is not None:
         values = np.asarray(values, dtype=np.float64) * weights[np.asarray(coords[0])]
@@ -173,17 +179,34 @@ def as_dataset(X: Any, *, fractions: bool, kind: str | None = None, weights: np.
 
 def as_coo(X: Any) -> tuple[Any, Any, tuple[int, ...]]:
     """Coordinates, counts and shape of an array or a sparse tensor. What is zero is left out."""
-    if isinstance(X, tuple) and len(X) in (2, 3) and not np.isscalar(X[0]):
+    array = _full_array(X)
+    if array is not None:
+        coords = np.nonzero(array)
+        return coords, array[coords], array.shape
+    if isinstance(X, tuple):
         coords, values = X[0], X[1]
         return coords, values, tuple(X[2]) if len(X) == 3 else _shape_of(coords)
     if _is_scipy_sparse(X):
-        coo = X.tocoo()
+        if X.format in ("csr", "csc") and X.ndim == 2:
+            # Only the compressed axis has to be written out, in as few bytes as it needs.
+            n_major = len(X.indptr) - 1
+            major = np.repeat(narrow(np.arange(n_major), n_major), np.diff(X.indptr))
+            coords = (major, X.indices) if X.format == "csr" else (X.indices, major)
+            return coords, X.data, tuple(X.shape)
+        coo = X.tocoo(copy=False)
         coords = getattr(coo, "coords", None) or (coo.row, coo.col)
         return coords, coo.data, tuple(coo.shape)
-    if hasattr(X, "coords") and hasattr(X, "data") and hasattr(X, "fill_value"):
-        if not X.fill_value == 0:
-            raise ValueError(f"cells that are not listed must be zero, but this sparse tensor has fill value {X.fill_value}")
-        return X.coords, X.data, tuple(X.shape)
+    if not X.fill_value == 0:
+        raise ValueError(f"cells that are not listed must be zero, but this sparse tensor has fill value {X.fill_value}")
+    return X.coords, X.data, tuple(X.shape)
+
+
+def _full_array(X: Any) -> np.ndarray | None:
+    """An array that holds all its cells; none for coordinates and sparse tensors."""
+    is_coo = isinstance(X, tuple) and len(X) in (2, 3) and not np.isscalar(X[0])
+    is_sparse = hasattr(X, "coords") and hasattr(X, "data") and hasattr(X, "fill_value")
+    if is_coo or is_sparse or _is_scipy_sparse(X):
+        return None
     array = np.asarray(X)
     if array.ndim == 0:
         raise ValueError(f"expected data, not {type(X).__name__}; give an array, a frame or the name of a file")
@@ -191,8 +214,7 @@ def as_coo(X: Any) -> tuple[Any, Any, tuple[int, ...]]:
         array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"an array of counts holds numbers, not {array.dtype}; give records as a frame")
-    coords = np.nonzero(array)
-    return coords, array[coords], array.shape
+    return array
 
 
 def _shape_of(coords: Any) -> tuple[int, ...]:
@@ -208,7 +230,7 @@ def _from_coo(
     counts = _counts(values)
     columns: list[Any] = []
     for ix, (axis, size) in enumerate(zip(coords, shape)):
-        codes = _integers(axis)
+        codes = integers(axis)
         if len(codes) and codes.min() < 0:
             raise ValueError(f"axis {ix}: a coordinate is negative; they count from 0")
         columns.append((names[ix] if names is not None else None, codes, None, int(size), 0))
@@ -218,26 +240,18 @@ def _from_coo(
 def _counts(values: Any) -> np.ndarray:
     values = np.asarray(values)
     if values.dtype.kind == "b":
-        values = values.astype(np.uint64)
+        return values.view(np.uint8)
     if values.dtype.kind in "iu":
         if values.dtype.kind == "i" and len(values) and values.min() < 0:
             raise ValueError(f"Negative values in data: a count is {values.min()}, and counts start from 0")
-        return np.ascontiguousarray(values, dtype=np.uint64)
+        values = native(values)
+        return values.view(np.uint64) if values.dtype == np.int64 else values
     if values.dtype.kind != "f":
         raise ValueError(f"counts are numbers, not {values.dtype}")
-    values = np.ascontiguousarray(values, dtype=np.float64)
+    values = native(values.astype(np.float64, copy=False))
     if len(values) and np.nanmin(values, initial=0.0) < 0:
         raise ValueError(f"Negative values in data: a count is {np.nanmin(values)}, and counts start from 0")
     return values
-
-
-def _integers(codes: Any) -> np.ndarray:
-    codes = np.asarray(codes)
-    if codes.dtype.kind not in "iu":
-        raise ValueError(f"coordinates are integers, not {codes.dtype}")
-    if codes.dtype not in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32):
-        codes = codes.astype(np.int64)
-    return np.ascontiguousarray(codes)
 
 
 def _is_scipy_sparse(X: Any) -> bool:
@@ -281,18 +295,17 @@ def table_columns(table: Any, columns: Sequence[str] | None = None) -> dict[str,
 
 
 def _arrow_columns(table: Any) -> dict[str, Any]:
-    try:
-        import pyarrow
-    except ImportError:
-        pass
-    else:
-        table = pyarrow.table(table)
-        return dict(zip(table.column_names, table.columns))
-    try:
-        import polars
-    except ImportError as error:
-        raise ImportError("Arrow tables are read by pyarrow or polars; install one of them") from error
-    return table_columns(polars.DataFrame(table))
+    held = _core.ArrowTable(table.__arrow_c_stream__())
+    columns: dict[str, Any] = {}
+    for ix, name in enumerate(held.names):
+        if held.is_read(ix):
+            columns[name] = ArrowColumn(held, ix)
+        elif hasattr(table, "column_names") and hasattr(table, "column"):
+            # Dates and the like: pyarrow knows how they are written.
+            columns[name] = table.column(ix)
+        else:
+            raise ValueError(f"column {name}: values of its Arrow type are not read; make it one of strings or categories")
+    return columns
 
 
 def _from_table(
@@ -323,81 +336,3 @@ def _plain_numbers(column: Any) -> np.ndarray:
     if array.dtype == object:
         array = np.array([np.nan if value is None or value != value else float(value) for value in array])
     return array
-
-
-def encode(column: Any) -> tuple[np.ndarray, list[str]]:
-    """Codes and labels of a column of categories. Missing values get the code -1.
-
-    Categories of pandas, polars and Arrow are kept in their order, whether they occur or not; other values get codes in the
-    order of their first appearance, as in a file.
-    """
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(column, polars.Series):
-        return _encode_polars(column, polars)
-    if hasattr(column, "dictionary_encode"):
-        return _encode_arrow(column)
-    if hasattr(column, "cat") and hasattr(column.cat, "codes"):
-        return _integers(column.cat.codes.to_numpy()), [label(value) for value in column.cat.categories]
-    if hasattr(column, "codes") and hasattr(column, "categories"):
-        return _integers(column.codes), [label(value) for value in column.categories]
-    pandas = sys.modules.get("pandas")
-    if pandas is not None:
-        codes, values = pandas.factorize(column if hasattr(column, "iloc") else np.asarray(column, dtype=None))
-        return _integers(codes), _distinct([label(value) for value in values])
-    return _encode_plain(np.asarray(column))
-
-
-def _encode_plain(array: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    if array.dtype.kind in "biu":
-        values, first, inverse = np.unique(array, return_index=True, return_inverse=True)
-        rank = np.empty(len(values), dtype=np.int64)
-        order = np.argsort(first)
-        rank[order] = np.arange(len(values))
-        return rank[inverse], [label(value) for value in values[order]]
-    known: dict[Any, int] = {}
-    codes = np.empty(len(array), dtype=np.int64)
-    for row, value in enumerate(array.tolist()):
-        is_missing = value is None or value != value
-        codes[row] = -1 if is_missing else known.setdefault(value, len(known))
-    return codes, _distinct([label(value) for value in known])
-
-
-def _encode_polars(column: Any, polars: Any) -> tuple[np.ndarray, list[str]]:
-    if column.dtype == polars.Enum:
-        codes = column.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
-        return _integers(codes), [label(value) for value in column.dtype.categories]
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-    values = column.drop_nulls().unique(maintain_order=True)
-    numbers = polars.Series(range(len(values)), dtype=polars.Int32)
-    codes = column.replace_strict(values, numbers, default=None, return_dtype=polars.Int32).fill_null(-1)
-    return _integers(codes.to_numpy()), _distinct([label(value) for value in values.to_list()])
-
-
-def _encode_arrow(column: Any) -> tuple[np.ndarray, list[str]]:
-    import pyarrow
-    import pyarrow.compute
-
-    if pyarrow.types.is_floating(column.type):
-        column = pyarrow.compute.if_else(pyarrow.compute.is_nan(column), None, column)
-    if not pyarrow.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    if isinstance(whole, pyarrow.ChunkedArray):
-        whole = pyarrow.chunked_array(whole.chunks).unify_dictionaries().combine_chunks()
-    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return _integers(codes), _distinct([label(value) for value in whole.dictionary.to_pylist()])
-
-
-def label(value: Any) -> str:
-    """What a value is called: whole floats, as NumPy makes of integers beside NaN, as the integers that they are."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
-
-
-def _distinct(labels: list[str]) -> list[str]:
-    if len(set(labels)) != len(labels):
-        twice = next(value for value in labels if labels.count(value) > 1)
-        raise ValueError(f"different values are both called {twice!r}; make the column one of strings")
-    return labels

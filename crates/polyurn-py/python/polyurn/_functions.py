@@ -10,8 +10,10 @@ import numpy as np
 
 from . import _core
 from ._data import Data, as_dataset
+from ._fits import Fit
+from ._heldout import Heldout, score_heldout
 from ._progress import Progress
-from ._results import Curve, Fit, Ranking, Score
+from ._results import Curve, Ranking, Score
 from ._settings import request, seed_of, threads_of
 from ._warnings import warn_all, warn_lines
 
@@ -35,11 +37,15 @@ def score(
     tied_prior: str | None = None,
     given: str | Sequence[str] | None = None,
     totals: tuple[int, int] | None = None,
+    heldout: Any = None,
+    handle_unknown: str = "error",
     time_limit: float | None = None,
     max_memory: int | str | None = None,
+    checkpoint: Any = None,
+    checkpoint_every: float | None = None,
     progress: bool | None = None,
     **engine: Any,
-) -> Score | Curve:
+) -> Score | Curve | Heldout:
     """The evidence of one model: ln p(data), all parameters integrated out.
 
     Parameters
@@ -64,10 +70,19 @@ def score(
         Seen root nodes: also give ln p(sequence) given their values.
     totals : (int, int), optional
         With unknown cells: the totals to list.
+    heldout : table of records, optional
+        Instead of the evidence: how well a fit by ``"vb"`` (``"auto"``) or ``"smc"`` predicts these records, as ``score --heldout``.
+    handle_unknown : {"error", "missing"}, default "error"
+        What to do with a value of ``heldout`` that the fit does not know, and that cannot be new.
     time_limit : float, optional
         Seconds.
     max_memory : int or str, optional
         Bytes, or text such as ``"4G"``.
+    checkpoint : path, optional
+        A file that keeps the state of the run, as the command line's ``--checkpoint``: a run that was stopped goes on from it. It is
+        removed when the run is done.
+    checkpoint_every : float, default 30
+        Seconds from one state to the next.
     progress : bool, optional
         A bar; without a word, where somebody looks.
     **engine
@@ -77,7 +92,7 @@ def score(
 
     Returns
     -------
-    Score or Curve
+    Score, Curve or Heldout
 
     Examples
     --------
@@ -98,14 +113,36 @@ def score(
         totals=totals,
         time_limit=time_limit,
         max_memory=max_memory,
-        seed=seed_of(random_state),
+        checkpoint=checkpoint,
+        checkpoint_every=_every(checkpoint, checkpoint_every),
+        seed=seed_of(random_state, checkpoint),
         threads=threads_of(n_jobs),
         **_engine(engine, SCORING),
     )
+    if handle_unknown not in ("error", "missing"):
+        raise ValueError(f'handle_unknown: expected "error" or "missing", not {handle_unknown!r}')
+    if heldout is not None:
+        for name, value in (("given", given), ("totals", totals), ("checkpoint", checkpoint)):
+            if value is not None:
+                raise ValueError(f"{name}: held-out records have no use for it; leave it out")
+        if a is not None and not np.isscalar(a):
+            raise ValueError("a: give one value to score held-out records")
+        data = as_dataset(X, fractions=method != "smc")
+        return score_heldout(data, heldout, {**settings, "a": a}, _is_ours(X), handle_unknown == "missing", progress)
+    if handle_unknown != "error":
+        raise ValueError("handle_unknown: it is about held-out records; give heldout, or leave it out")
     data = as_dataset(X, fractions=method in FRACTIONS)
     if a is None or np.isscalar(a):
         return _score_at(data, settings, a, _is_ours(X), progress)
+    if checkpoint is not None:
+        raise ValueError("checkpoint: a curve has none; give one value of a")
     return Curve([_score_at(data, settings, value, False, progress) for value in a])
+
+
+def _every(checkpoint: Any, seconds: float | None) -> float | None:
+    if seconds is not None and checkpoint is None:
+        raise ValueError("checkpoint_every: there is no checkpoint; give a file")
+    return seconds
 
 
 def _is_ours(X: Any) -> bool:
@@ -219,6 +256,8 @@ def _rank(
     bound: bool = True,
     time_limit: float | None = None,
     max_memory: int | str | None = None,
+    checkpoint: Any = None,
+    checkpoint_every: float | None = None,
     progress: bool | None = None,
     **engine: Any,
 ) -> Ranking:
@@ -239,7 +278,9 @@ def _rank(
         bound=bound,
         time_limit=time_limit,
         max_memory=max_memory,
-        seed=seed_of(random_state),
+        checkpoint=checkpoint,
+        checkpoint_every=_every(checkpoint, checkpoint_every),
+        seed=seed_of(random_state, checkpoint),
         threads=threads_of(n_jobs),
         **_engine(engine, SCORING),
     )
@@ -270,6 +311,8 @@ def fit(
     tied_prior: str | None = None,
     time_limit: float | None = None,
     max_memory: int | str | None = None,
+    checkpoint: Any = None,
+    checkpoint_every: float | None = None,
     progress: bool | None = None,
     **engine: Any,
 ) -> Fit:
@@ -277,7 +320,7 @@ def fit(
 
     Parameters
     ----------
-    model, X, a, random_state, n_jobs, columns, shape, b, pseudo_count, tied_prior, time_limit, max_memory, progress
+    model, X, a, random_state, n_jobs, columns, shape, b, pseudo_count, tied_prior, time_limit, max_memory, checkpoint, checkpoint_every, progress
         As for :func:`score`.
     method : {"vb", "exact", "smc", "gibbs", "em", "dual-em", "icm"}, default "vb"
         The engine.
@@ -311,7 +354,9 @@ def fit(
         tied_prior=tied_prior,
         time_limit=time_limit,
         max_memory=max_memory,
-        seed=seed_of(random_state),
+        checkpoint=checkpoint,
+        checkpoint_every=_every(checkpoint, checkpoint_every),
+        seed=seed_of(random_state, checkpoint),
         threads=threads_of(n_jobs),
         **_engine(engine, FITTING),
     )
@@ -321,66 +366,3 @@ def fit(
     found = Fit(core, json.loads(summary))
     warn_all(found.warnings, interrupted)
     return found
-
-
-def simulate(
-    model: str,
-    tokens: int | None = None,
-    *,
-    seen: Sequence[str] | Mapping[str, int | None] | None = None,
-    full: bool = False,
-    a: float | None = None,
-    random_state: Any = None,
-    prior: Mapping[str, Any] | None = None,
-    shape: float | None = None,
-    b: float | None = None,
-    pseudo_count: Mapping[str, float] | None = None,
-    tied_prior: str | None = None,
-    progress: bool | None = None,
-) -> Data:
-    """Data drawn from a model: tables from the prior, tokens from the tables.
-
-    Parameters
-    ----------
-    model : str
-        A model whose nodes all have sizes, or get them by ``seen``.
-    tokens : int, optional
-        How many; drawn from the prior without it, which needs ``b``.
-    seen : sequence of str or mapping, optional
-        The seen nodes, with sizes where the model gives none; all without it.
-    full : bool, default False
-        Whether hidden nodes are among the columns.
-    a, random_state, prior, shape, b, pseudo_count, tied_prior, progress
-        As for :func:`score`.
-
-    Returns
-    -------
-    Data
-
-    Examples
-    --------
-    >>> polyurn.simulate("r[2] -> i[3] j[4]", 10, seen=["i", "j"], random_state=1).n_tokens
-    10.0
-    """
-    sized = None
-    if seen is not None:
-        sized = list(seen.items()) if isinstance(seen, Mapping) else [(name, None) for name in seen]
-    asked = request(
-        model=model,
-        a=a,
-        prior=prior,
-        shape=shape,
-        b=b,
-        pseudo_count=pseudo_count,
-        tied_prior=tied_prior,
-        seed=seed_of(random_state),
-    )
-    with Progress(progress) as bar:
-        names, sizes, is_seen, values, counts, said = _core.simulate(tokens, sized, asked, bar.watcher)
-    warn_lines(said)
-    shown = [ix for ix in range(len(names)) if full or seen is None or is_seen[ix]]
-    # Cells in order of their coordinates, as the command line writes them.
-    order = np.lexsort([values[:, ix] for ix in reversed(shown)]) if shown and len(values) else slice(None)
-    columns = [(names[ix], np.ascontiguousarray(values[order, ix]), None, sizes[ix], 0) for ix in shown]
-    merged = _core.Dataset.from_codes("simulated", columns, np.ascontiguousarray(counts[order]), len(counts), False)
-    return Data(merged)

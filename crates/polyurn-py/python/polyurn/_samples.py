@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._data import COUNT, _counts, _plain_numbers, encode, table_columns
-from ._results import Fit
+from ._data import COUNT, _counts, _plain_numbers, table_columns
+from ._encode import encode
+from ._fits import Fit
 
 
 def axis_nodes(core: _core.Fit) -> list[str]:
@@ -79,6 +80,22 @@ class Samples:
         raise NotImplementedError
 
 
+def place_codes(fit: Fit, node: str, codes: np.ndarray, labels: list[str], drops: bool) -> np.ndarray:
+    """Codes of the fit for the values of a column; -1 for missing values."""
+    place = {name: code for code, name in enumerate(fit.labels(node))}
+    mapped = np.array([place.get(name, -2) for name in labels] + [-1], dtype=np.int64)[codes]
+    is_unknown = mapped == -2
+    if is_unknown.any():
+        if not drops:
+            name = labels[int(codes[is_unknown][0])]
+            raise ValueError(
+                f"value `{name}` of `{node}` was not in the data of the fit; correct it, or take such values as missing "
+                'with handle_unknown="missing"'
+            )
+        mapped[is_unknown] = -1
+    return mapped
+
+
 class Rows(Samples):
     """Rows of a table, each a sample."""
 
@@ -91,22 +108,7 @@ class Rows(Samples):
         known = [name for name in table.columns if name in seen]
         if not known and seen:
             raise ValueError(f"no column is named after a node of the fit ({', '.join(seen)})")
-        self.columns = [(str(name), self._codes(str(name), *table.columns[name], drops)) for name in known]
-
-    def _codes(self, node: str, codes: np.ndarray, labels: list[str], drops: bool) -> np.ndarray:
-        """Codes of the fit; -1 for missing values."""
-        place = {name: code for code, name in enumerate(self.fit.labels(node))}
-        mapped = np.array([place.get(name, -2) for name in labels] + [-1], dtype=np.int64)
-        mapped = mapped[codes]
-        if (mapped == -2).any():
-            if not drops:
-                name = labels[int(codes[mapped == -2][0])]
-                raise ValueError(
-                    f"value `{name}` of `{node}` was not in the data of the fit; correct it, or take such values as missing "
-                    'with handle_unknown="missing"'
-                )
-            mapped[mapped == -2] = -1
-        return mapped
+        self.columns = [(str(name), place_codes(fit, str(name), *table.columns[name], drops)) for name in known]
 
     def answer(self, hidden: list[str]) -> Answer:
         ln_p, _, posteriors, _ = _core.predict(

@@ -11,11 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from . import _core
 
-def seed_of(random_state: Any) -> int:
-    """The seed that a ``random_state`` stands for: an integer is the seed itself, as on the command line."""
+
+def seed_of(random_state: Any, checkpoint: Any = None) -> int:
+    """The seed that a ``random_state`` stands for: an integer is the seed itself, as on the command line.
+
+    Without one it is that of the run whose state is in ``checkpoint``, if there is such a file.
+    """
     if random_state is None:
-        return secrets.randbits(53)
+        begun = None if checkpoint is None else _core.checkpoint_seed(os.fspath(checkpoint))
+        return secrets.randbits(53) if begun is None else begun
     if isinstance(random_state, (int, np.integer)):
         if random_state < 0:
             raise ValueError(f"random_state: a seed is not negative, but this is {random_state}")
@@ -60,6 +66,12 @@ def request(**settings: Any) -> str:
             value = float(value)
             if not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"time_limit: expected positive seconds, not {value}")
+        elif name == "checkpoint":
+            value = os.fspath(value)
+        elif name == "checkpoint_every":
+            value = float(value)
+            if not (value >= 0 and math.isfinite(value)):
+                raise ValueError(f"checkpoint_every: expected seconds, not {value}")
         elif name == "max_memory":
             value = bytes_of(value)
         elif name == "init":

@@ -6,7 +6,7 @@
 
 use super::count_list::CountList;
 use super::dataset::{Column, Dataset, MISSING};
-use super::intern::{Interner, MAX_CODES, RowSet};
+use super::intern::{Interner, MAX_CODES, Place, RowSet};
 use super::labels::Labels;
 use super::row_count::{Rounded, RowCount};
 use super::unit::{MOST_DECIMALS, Unit};
@@ -110,6 +110,12 @@ impl DatasetBuilder {
     /// Says that each row is one token, as in a file without counts: repeated rows then are no cause for a warning.
     pub fn rows_are_tokens(&mut self) {
         self.repeats_are_normal = true;
+    }
+
+    /// Says how many rows come at most, where that is known: then lists need not grow.
+    pub fn expect_rows(&mut self, n_rows: usize) {
+        self.rows.expect(n_rows);
+        self.counts = CountList::with_capacity(n_rows);
     }
 
     /// Takes counts that are not whole, for engines that can do with them.
@@ -237,7 +243,6 @@ impl DatasetBuilder {
     }
 
     fn add_tokens(&mut self, line: u64, n_tokens: u64) -> Result<bool> {
-        let hash = self.rows.hash(&self.codes);
         if !self.unknown.is_empty()
             && let Some(cell) = self.unknown.find(&self.codes)
         {
@@ -262,11 +267,14 @@ impl DatasetBuilder {
                 return Err(self.fault(line, None, message));
             }
         }
-        if let Some(row) = self.rows.find_hashed(hash, &self.codes) {
-            // No overflow: a count is never more than the total.
-            self.counts.add(row as usize, n_tokens);
-            return Ok(false);
-        }
+        let hash = match self.rows.place(&self.codes) {
+            Place::New(hash) => hash,
+            Place::Found(row) => {
+                // No overflow: a count is never more than the total.
+                self.counts.add(row as usize, n_tokens);
+                return Ok(false);
+            }
+        };
         if !self.rows.insert(hash, &self.codes, line) {
             return Err(self.fault(line, None, format!("more than {MAX_CODES} distinct rows; split the file")));
         }
@@ -288,13 +296,15 @@ impl DatasetBuilder {
                 format!("the count is `?` here but {count} for the same cell on line {earlier}; keep one of the two"),
             ));
         }
-        if let Some(cell) = self.unknown.find(&self.codes) {
-            let earlier = self.unknown.lines.at(cell as usize);
-            let message =
-                format!("this unknown cell (count `?`) stands on line {earlier} already; keep one of the two");
-            return Err(self.fault(line, None, message));
-        }
-        let hash = self.unknown.hash(&self.codes);
+        let hash = match self.unknown.place(&self.codes) {
+            Place::New(hash) => hash,
+            Place::Found(cell) => {
+                let earlier = self.unknown.lines.at(cell as usize);
+                let message =
+                    format!("this unknown cell (count `?`) stands on line {earlier} already; keep one of the two");
+                return Err(self.fault(line, None, message));
+            }
+        };
         if self.unknown.insert(hash, &self.codes, line) {
             return Ok(());
         }

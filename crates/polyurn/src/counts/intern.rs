@@ -1,5 +1,7 @@
 //! Distinct labels and distinct rows, each with a number.
 
+use super::code_list::CodeList;
+use super::count_list::CountList;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -38,14 +40,29 @@ impl Interner {
     }
 }
 
-/// Distinct rows of codes, column by column, and the line each first stood on.
+/// Distinct rows of codes, column by column, and the line each first stood on. Columns are narrow as long as rows come in: then
+/// there is the index beside them.
 #[derive(Debug, Default)]
 pub struct RowSet {
-    pub values: Vec<Vec<u32>>,
+    values: Vec<CodeList>,
     pub lines: Lines,
-    /// Rows by their codes. Nothing but the row itself is kept: there may be hundreds of millions.
-    rows: HashTable<u32>,
+    /// Rows by their codes, once there is a row that does not come after all others: sorted rows need no index. Nothing but the row
+    /// itself is kept: there may be hundreds of millions.
+    rows: Option<HashTable<u32>>,
+    /// The row that was added last.
+    last: Vec<u32>,
+    /// How many may come.
+    expected: usize,
     hasher: DefaultHashBuilder,
+}
+
+/// Where a row is, or would be.
+#[derive(Debug, Clone, Copy)]
+pub enum Place {
+    /// It is there, and this is its number.
+    Found(u32),
+    /// It is new; its hash, if there is an index.
+    New(Option<u64>),
 }
 
 impl RowSet {
@@ -57,30 +74,51 @@ impl RowSet {
         self.len() == 0
     }
 
-    /// What a row is found and inserted by.
+    /// Makes room for so many rows, which is not touched before they come.
+    pub fn expect(&mut self, n_rows: usize) {
+        self.expected = n_rows;
+    }
+
+    /// The row with these codes.
+    pub fn find(&mut self, codes: &[u32]) -> Option<u32> {
+        match self.place(codes) {
+            Place::Found(row) => Some(row),
+            Place::New(_) => None,
+        }
+    }
+
+    /// Where a row with these codes is.
     #[inline]
-    pub fn hash(&self, codes: &[u32]) -> u64 {
-        hash_of(&self.hasher, codes.iter().copied())
-    }
-
-    pub fn find(&self, codes: &[u32]) -> Option<u32> {
-        self.find_hashed(self.hash(codes), codes)
-    }
-
-    #[inline]
-    pub fn find_hashed(&self, hash: u64, codes: &[u32]) -> Option<u32> {
-        let is_equal = |&row: &u32| self.values.iter().zip(codes).all(|(column, &code)| column[row as usize] == code);
-        self.rows.find(hash, is_equal).copied()
-    }
-
-    /// Adds a row that is not there yet; false when there is no room.
-    pub fn insert(&mut self, hash: u64, codes: &[u32], line: u64) -> bool {
-        let Some(row) = u32::try_from(self.len()).ok().filter(|&row| row < MAX_CODES) else { return false };
-        if self.rows.len() == self.rows.capacity() {
+    pub fn place(&mut self, codes: &[u32]) -> Place {
+        if self.rows.is_none() {
+            if self.is_empty() || codes > &self.last[..] {
+                return Place::New(None);
+            }
+            if codes == self.last {
+                return Place::Found(self.len() as u32 - 1);
+            }
             self.grow();
         }
-        self.rows.insert_unique(hash, row, |_| unreachable!("there is room"));
-        self.values.resize_with(codes.len(), Vec::new);
+        let rows = self.rows.as_ref().expect("an index");
+        let hash = hash_of(&self.hasher, codes.iter().copied());
+        let is_equal =
+            |&row: &u32| self.values.iter().zip(codes).all(|(column, &code)| column.at(row as usize) == code);
+        rows.find(hash, is_equal).map_or(Place::New(Some(hash)), |&row| Place::Found(row))
+    }
+
+    /// Adds a row that is not there yet, with the hash of its place; false when there is no room.
+    pub fn insert(&mut self, hash: Option<u64>, codes: &[u32], line: u64) -> bool {
+        let Some(row) = u32::try_from(self.len()).ok().filter(|&row| row < MAX_CODES) else { return false };
+        if let Some(hash) = hash {
+            if self.rows.as_ref().is_some_and(|rows| rows.len() == rows.capacity()) {
+                self.grow();
+            }
+            let rows = self.rows.as_mut().expect("an index");
+            rows.insert_unique(hash, row, |_| unreachable!("there is room"));
+        }
+        self.last.clear();
+        self.last.extend_from_slice(codes);
+        self.values.resize_with(codes.len(), || CodeList::with_capacity(self.expected));
         for (column, &code) in self.values.iter_mut().zip(codes) {
             column.push(code);
         }
@@ -88,25 +126,29 @@ impl RowSet {
         true
     }
 
-    /// Makes room, without two tables at a time, and with rows read in their order.
+    /// Makes an index, or a larger one: without two of them at a time, and with rows read in their order.
     #[cold]
     fn grow(&mut self) {
-        self.rows = HashTable::new();
+        self.rows = None;
+        let mut rows = HashTable::new();
         // One more than there was room for doubles the table.
-        self.rows.reserve(self.len() + 1, |_| unreachable!("it is empty"));
+        rows.reserve(self.len() + 1, |_| unreachable!("it is empty"));
         for row in 0..self.len() {
             let hash = hash_of(&self.hasher, self.row(row));
-            self.rows.insert_unique(hash, row as u32, |_| unreachable!("there is room"));
+            rows.insert_unique(hash, row as u32, |_| unreachable!("there is room"));
         }
+        self.rows = Some(rows);
     }
 
     pub fn row(&self, row: usize) -> impl Iterator<Item = u32> + '_ {
-        self.values.iter().map(move |column| column[row])
+        self.values.iter().map(move |column| column.at(row))
     }
 
+    /// The columns, one after another and without the index.
     pub fn into_values(mut self, n_columns: usize) -> Vec<Vec<u32>> {
-        self.values.resize_with(n_columns, Vec::new);
-        self.values
+        drop(self.rows);
+        self.values.resize_with(n_columns, CodeList::default);
+        self.values.into_iter().map(CodeList::into_codes).collect()
     }
 }
 
@@ -121,7 +163,7 @@ pub fn hash_of(hasher: &DefaultHashBuilder, values: impl Iterator<Item = u32>) -
 #[derive(Debug, Default)]
 pub struct Lines {
     rows: Vec<u32>,
-    lines: Vec<u64>,
+    lines: CountList,
     n: usize,
 }
 
@@ -146,7 +188,7 @@ impl Lines {
         let is_last = self.rows.last().is_some_and(|&last| last as usize <= row);
         let place =
             if is_last { self.rows.len() } else { self.rows.partition_point(|&first| first as usize <= row) } - 1;
-        self.lines[place] + (row - self.rows[place] as usize) as u64
+        self.lines.at(place) + (row - self.rows[place] as usize) as u64
     }
 
     /// Those of all rows.
@@ -212,8 +254,7 @@ mod tests {
         let mut set = RowSet::default();
         let codes = |row: u32| [row % 50, row / 50 * 3, u32::MAX - row % 7];
         for row in 0..4000 {
-            assert_eq!(set.find(&codes(row)), None);
-            let hash = set.hash(&codes(row));
+            let Place::New(hash) = set.place(&codes(row)) else { panic!("row {row} is new") };
             assert!(set.insert(hash, &codes(row), u64::from(row) + 2));
         }
         for row in 0..4000 {
@@ -221,5 +262,26 @@ mod tests {
             assert!(set.row(row as usize).eq(codes(row)));
         }
         assert_eq!(set.find(&[50, 0, 0]), None);
+    }
+
+    #[test]
+    fn sorted_rows_need_no_index_until_one_is_not() {
+        let mut set = RowSet::default();
+        for row in 0..300 {
+            let codes = [row / 20, row % 20];
+            let Place::New(None) = set.place(&codes) else { panic!("row {row} is new") };
+            assert!(set.insert(None, &codes, u64::from(row) + 1));
+            assert_eq!(set.find(&codes), Some(row));
+        }
+        assert!(set.rows.is_none());
+        let Place::New(Some(hash)) = set.place(&[3, 20]) else { panic!("a new row among the others") };
+        assert!(set.insert(Some(hash), &[3, 20], 301));
+        // Now also rows that come after all others are looked for.
+        let Place::New(Some(hash)) = set.place(&[99, 0]) else { panic!("a new row after the others") };
+        assert!(set.insert(Some(hash), &[99, 0], 302));
+        for row in 0..300 {
+            assert_eq!(set.find(&[row / 20, row % 20]), Some(row));
+        }
+        assert_eq!((set.find(&[3, 20]), set.find(&[99, 0]), set.find(&[99, 1])), (Some(300), Some(301), None));
     }
 }

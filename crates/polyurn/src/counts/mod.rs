@@ -2,6 +2,7 @@
 //! pattern of seen nodes.
 
 mod builder;
+mod code_list;
 mod count_list;
 mod dataset;
 mod intern;

@@ -87,7 +87,8 @@ impl Counts {
         Ok(Counts { labels, blocks: grouping.blocks, n_tokens, unit: Unit::TOKEN, unknown })
     }
 
-    /// The same for rows that all differ: where nothing is missing and no count is zero, the columns are the records.
+    /// The same for rows that all differ, so that none has to be looked for: where nothing is missing and no count is zero the
+    /// columns are the records, and otherwise each column is shared out to the patterns and let go before the next.
     ///
     /// # Errors
     /// When the counts add up to more than 64 bits hold.
@@ -97,19 +98,18 @@ impl Counts {
         row_counts: CountList,
         unknown: Vec<Vec<u32>>,
     ) -> Result<Self> {
-        let is_whole = columns.iter().flatten().all(|column| !column.contains(&MISSING));
-        if !is_whole || row_counts.is_empty() || row_counts.iter().any(|count| count == 0) {
-            return Counts::new(labels, &columns, &row_counts, unknown);
-        }
         let n_tokens = row_counts.sum().ok_or_else(too_many)?;
-        let (mut seen, mut values) = (Vec::new(), Vec::new());
-        for (node, column) in columns.into_iter().enumerate() {
-            if let Some(column) = column {
-                seen.push(node as u32);
-                values.push(column);
+        let is_whole = columns.iter().flatten().all(|column| !column.contains(&MISSING));
+        let are_records = is_whole && !row_counts.is_empty() && row_counts.iter().all(|count| count > 0);
+        let patterns = (!are_records).then(|| Patterns::new(&columns, &row_counts));
+        let columns = (0..).zip(columns).filter_map(|(node, column)| Some((node, column?)));
+        let blocks = match patterns {
+            Some(patterns) => patterns.share_out(columns, &row_counts),
+            None => {
+                let (seen, values) = columns.unzip();
+                vec![Block { seen, values, counts: row_counts }]
             }
-        }
-        let blocks = vec![Block { seen, values, counts: row_counts }];
+        };
         Ok(Counts { labels, blocks, n_tokens, unit: Unit::TOKEN, unknown })
     }
 
@@ -179,6 +179,71 @@ fn too_many() -> Error {
     Error::Setting("the counts add up to more than 2^64 - 1 tokens".into())
 }
 
+/// Which nodes are missing in each row.
+struct Patterns {
+    /// The pattern of each row, [`NO_PATTERN`] for rows of count zero; numbered by their first rows.
+    of_row: Vec<u32>,
+    /// For each pattern the nodes that have a column, but are missing in it.
+    missing: Vec<Vec<u32>>,
+}
+
+/// A row that stands for nothing.
+const NO_PATTERN: u32 = u32::MAX;
+
+impl Patterns {
+    fn new(columns: &[Option<Vec<u32>>], row_counts: &CountList) -> Self {
+        let of_row: Vec<u32> = row_counts.iter().map(|count| if count == 0 { NO_PATTERN } else { 0 }).collect();
+        let is_any = of_row.contains(&0);
+        let mut patterns = Patterns { of_row, missing: vec![Vec::new(); usize::from(is_any)] };
+        for (node, column) in columns.iter().enumerate() {
+            if let Some(column) = column.as_ref().filter(|column| column.contains(&MISSING)) {
+                patterns.split(node as u32, column);
+            }
+        }
+        patterns
+    }
+
+    /// Tells rows in which a node is missing from others.
+    fn split(&mut self, node: u32, column: &[u32]) {
+        let old = std::mem::take(&mut self.missing);
+        let mut new_of = vec![[NO_PATTERN; 2]; old.len()];
+        for (pattern, &value) in self.of_row.iter_mut().zip(column).filter(|(pattern, _)| **pattern != NO_PATTERN) {
+            let is_missing = value == MISSING;
+            let new = &mut new_of[*pattern as usize][usize::from(is_missing)];
+            if *new == NO_PATTERN {
+                *new = self.missing.len() as u32;
+                let mut nodes = old[*pattern as usize].clone();
+                nodes.extend(is_missing.then_some(node));
+                self.missing.push(nodes);
+            }
+            *pattern = *new;
+        }
+    }
+
+    fn share_out(&self, columns: impl Iterator<Item = (u32, Vec<u32>)>, row_counts: &CountList) -> Vec<Block> {
+        let mut blocks: Vec<Block> = self
+            .missing
+            .iter()
+            .map(|_| Block { seen: Vec::new(), values: Vec::new(), counts: CountList::default() })
+            .collect();
+        let shown = || self.of_row.iter().enumerate().filter(|(_, pattern)| **pattern != NO_PATTERN);
+        for (row, &pattern) in shown() {
+            blocks[pattern as usize].counts.push(row_counts.at(row));
+        }
+        for (node, column) in columns {
+            for (block, _) in blocks.iter_mut().zip(&self.missing).filter(|(_, missing)| !missing.contains(&node)) {
+                block.seen.push(node);
+                block.values.push(Vec::with_capacity(block.counts.len()));
+            }
+            for (row, &pattern) in shown().filter(|(row, _)| column[*row] != MISSING) {
+                let values = &mut blocks[pattern as usize].values;
+                values.last_mut().expect("a column for a node that it shows").push(column[row]);
+            }
+        }
+        blocks
+    }
+}
+
 /// Blocks under construction, with an index from (pattern, values) to the record.
 #[derive(Default)]
 struct Grouping {
@@ -236,6 +301,7 @@ impl Grouping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn equal_rows_merge_and_patterns_stay_apart() {
@@ -264,6 +330,24 @@ mod tests {
             let merged = Counts::new(labels.clone(), columns, &row_counts, Vec::new()).unwrap();
             let moved = Counts::of_distinct_rows(labels, columns.to_vec(), row_counts, Vec::new()).unwrap();
             assert_eq!(moved, merged);
+        }
+    }
+
+    proptest! {
+        /// Whatever is missing and however often rows count.
+        #[test]
+        fn distinct_rows_are_shared_out_as_they_would_be_merged(
+            rows in prop::collection::hash_set((0u32..4, 0u32..4, 0u32..4), 0..60),
+            row_counts in prop::collection::vec(0u64..3, 60),
+        ) {
+            let value = |code: u32| if code == 0 { MISSING } else { code - 1 };
+            let column = |f: fn(&(u32, u32, u32)) -> u32| Some(rows.iter().map(|row| value(f(row))).collect::<Vec<u32>>());
+            let columns = vec![column(|row| row.0), None, column(|row| row.1), column(|row| row.2)];
+            let labels = vec![Labels::Indexed { size: 3, first: 0 }; 4];
+            let row_counts: CountList = row_counts.into_iter().take(rows.len()).collect();
+            let merged = Counts::new(labels.clone(), &columns, &row_counts, Vec::new()).unwrap();
+            let moved = Counts::of_distinct_rows(labels, columns, row_counts, Vec::new()).unwrap();
+            prop_assert_eq!(moved, merged);
         }
     }
 

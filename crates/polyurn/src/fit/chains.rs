@@ -5,8 +5,8 @@ use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::gibbs::{Gibbs, Moves};
 use crate::error::{Error, Result};
-use crate::shown::text::plural;
 use crate::simd::Isa;
+use crate::text::plural;
 use std::time::{Duration, Instant};
 
 /// Chains when none are asked for: fewer could agree by chance.

@@ -1,5 +1,6 @@
 //! What an engine found, whichever it was.
 
+use super::reports::{ChainReport, ParticleReport};
 use crate::engine::smc::SmcPosterior;
 use crate::engine::sweeps::{Climbs, StochasticVb};
 use crate::engine::{ParticleAllocation, Problem, RecordPosterior, TableMeans};
@@ -8,8 +9,8 @@ use crate::evidence::Evidence;
 use crate::fit_file::Intensity;
 use crate::prior::Prior;
 use crate::score::Maximised;
-use crate::shown::{ChainReport, Decomposed, DecompositionWish, ParticleReport};
 use crate::warning::Warning;
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// What an engine found.
@@ -85,18 +86,6 @@ impl Found {
             prior: None,
             stream: None,
         }
-    }
-
-    /// Factors and the like, from one labelling of the hidden values.
-    ///
-    /// # Errors
-    /// When tables are averages over labellings, when a table is too large, or when the model is no factorisation.
-    pub fn decomposition(&self, wish: &DecompositionWish, problem: &Problem<'_>) -> Result<Option<Decomposed>> {
-        if !wish.is_wanted() {
-            return Ok(None);
-        }
-        let (tables, from) = self.tables_of_one_labelling(problem)?;
-        wish.report(problem, &problem.counts.seen_anywhere(), &tables, self.intensity.mean(), &from).map(Some)
     }
 
     /// Tables that name hidden values in one way, and where they come from.
@@ -185,6 +174,15 @@ pub struct StreamReport {
     pub batch: usize,
     /// Settings of the engine.
     pub settings: StochasticVb,
+}
+
+/// What was asked for, ready to be printed.
+#[derive(Debug, Clone)]
+pub struct Decomposed {
+    /// For programs.
+    pub json: Value,
+    /// For people.
+    pub text: String,
 }
 
 /// A fit of one problem, ready to be shown and kept.

@@ -3,10 +3,12 @@
 
 mod chains;
 mod found;
+mod reports;
 mod written;
 
 pub use chains::ChainWish;
-pub use found::{Fit, Found, StreamReport, objective_name};
+pub use found::{Decomposed, Fit, Found, StreamReport, objective_name};
+pub use reports::{ChainReport, ParticleReport};
 pub use written::FitSource;
 
 use crate::control::Control;
@@ -19,7 +21,6 @@ use crate::evidence::evidence;
 use crate::fit_file::Intensity;
 use crate::math::Double;
 use crate::score::{Maximised, Means, SHARE_OF_PILOTS, free_sizes, order_by};
-use crate::shown::{ChainReport, ParticleReport};
 use crate::simd::Isa;
 use crate::warning::Warning;
 use std::time::Instant;

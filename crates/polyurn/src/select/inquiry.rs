@@ -4,7 +4,7 @@ use super::{Candidate, Contest, Field, Logbook, Ranking, Scored};
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::score::Method;
-use crate::shown::text::{and, show_short};
+use crate::text::{and, show_short};
 use crate::warning::Warning;
 use std::time::Instant;
 

@@ -2,37 +2,12 @@
 
 use super::number;
 use super::text::{plural, show_count, show_short, wrap};
-use crate::engine::gibbs::{Gibbs, GibbsPosterior, Moves, Statistic, StatisticKind};
+use crate::engine::gibbs::{Moves, Statistic, StatisticKind};
+use crate::fit::ChainReport;
 use crate::graph::Model;
 use serde_json::{Map, Value, json};
 
-/// What is reported of chains beside their tables.
-#[derive(Debug, Clone)]
-pub struct ChainReport {
-    gibbs: Gibbs,
-    /// Their states.
-    pub posterior: GibbsPosterior,
-    tokens_per_second: f64,
-}
-
 impl ChainReport {
-    /// Of chains that took so long.
-    pub fn new(gibbs: Gibbs, posterior: GibbsPosterior, seconds: f64) -> Self {
-        let n_sweeps: usize = posterior.result.chains.iter().map(|chain| chain.ln_joint.len()).sum();
-        let n_drawn = posterior.result.n_tokens as f64 * n_sweeps as f64;
-        ChainReport { gibbs, tokens_per_second: n_drawn / seconds.max(1e-9), posterior }
-    }
-
-    /// The chain whose states are shown: that of the tables, or the first.
-    fn chain(&self) -> usize {
-        self.posterior.from_chain.unwrap_or(0)
-    }
-
-    /// ln p(sequence, hidden values) of its last state.
-    pub fn log_joint(&self) -> f64 {
-        self.posterior.result.chains[self.chain()].ln_joint_by_table.iter().sum()
-    }
-
     /// Adds the fields of chains to a result.
     pub fn add_to(&self, model: &Model, object: &mut Value) {
         let posterior = &self.posterior;

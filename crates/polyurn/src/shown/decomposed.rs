@@ -5,6 +5,7 @@ use super::{number, tokens_json};
 use crate::decomposition::{Decomposition, Factors, Marginal, Shape};
 use crate::engine::{Problem, TableMeans};
 use crate::error::{Error, Result};
+use crate::fit::{Decomposed, Found};
 use crate::graph::{Model, NodeIndex};
 use serde_json::{Map, Value, json};
 
@@ -12,15 +13,6 @@ use serde_json::{Map, Value, json};
 const SHOWN_ENTRIES: usize = 8;
 /// Components that are shown to people.
 const SHOWN_COMPONENTS: usize = 50;
-
-/// What was asked for, ready to be printed.
-#[derive(Debug, Clone)]
-pub struct Decomposed {
-    /// For programs.
-    pub json: Value,
-    /// For people.
-    pub text: String,
-}
 
 /// What to say about a fit in the words of factorisations.
 #[derive(Debug, Clone, Default)]
@@ -91,6 +83,20 @@ impl DecompositionWish {
             text += &shown;
         }
         Ok(Decomposed { json: object, text })
+    }
+}
+
+impl Found {
+    /// Factors and the like, from one labelling of the hidden values.
+    ///
+    /// # Errors
+    /// When tables are averages over labellings, when a table is too large, or when the model is no factorisation.
+    pub fn decomposition(&self, wish: &DecompositionWish, problem: &Problem<'_>) -> Result<Option<Decomposed>> {
+        if !wish.is_wanted() {
+            return Ok(None);
+        }
+        let (tables, from) = self.tables_of_one_labelling(problem)?;
+        wish.report(problem, &problem.counts.seen_anywhere(), &tables, self.intensity.mean(), &from).map(Some)
     }
 }
 

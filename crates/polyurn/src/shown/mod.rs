@@ -16,14 +16,12 @@ mod ranking_table;
 mod score;
 mod stream;
 mod table;
-pub mod text;
 mod verdict;
 
-pub use chains::ChainReport;
+pub use crate::text;
 pub use climbs::maximised_text;
-pub use decomposed::{Decomposed, DecompositionWish};
+pub use decomposed::DecompositionWish;
 pub use fit_file::{fit_file_json, fit_file_result, given_model};
-pub use particles::ParticleReport;
 pub use question::{Question, nodes_json};
 pub use ranking::ShownRanking;
 pub use score::{ShownScore, error_of};

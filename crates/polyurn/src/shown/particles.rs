@@ -2,49 +2,11 @@
 
 use super::number;
 use super::text::{plural, show_count, show_short, wrap};
-use crate::engine::smc::{ErrorFrom, Estimate, Order, Smc, When};
-use crate::graph::Model;
+use crate::engine::smc::{ErrorFrom, When};
+use crate::fit::ParticleReport;
 use serde_json::{Value, json};
 
-/// What is reported of an estimate beside its number.
-#[derive(Debug, Clone)]
-pub struct ParticleReport {
-    smc: Smc,
-    order: String,
-    error_from: ErrorFrom,
-    /// Estimates of ln p(data) of the runs.
-    pub run_log_marginals: Vec<f64>,
-    ess_min: f64,
-    ess_trace: Vec<(u64, f64)>,
-    resampled_at: Vec<u64>,
-    n_resampled: Vec<u64>,
-    n_ancestors: Vec<usize>,
-    n_updates: u64,
-}
-
 impl ParticleReport {
-    /// Collects what an estimate has to say. `to_marginal` is added to each run's ln p(sequence).
-    pub fn new(smc: Smc, model: &Model, estimate: &Estimate, to_marginal: f64) -> Self {
-        let runs = &estimate.runs;
-        let order = match smc.path.order {
-            Order::Auto | Order::Random => "random".to_owned(),
-            Order::Given => "given".to_owned(),
-            Order::By(node) => format!("by:{}", model.node(node).name),
-        };
-        ParticleReport {
-            smc,
-            order,
-            error_from: estimate.error_from,
-            run_log_marginals: runs.iter().map(|run| run.ln_p_sequence + to_marginal).collect(),
-            ess_min: estimate.ess_min(),
-            ess_trace: runs[0].ess_trace.clone(),
-            resampled_at: runs[0].resampled_at.clone(),
-            n_resampled: runs.iter().map(|run| run.n_resampled).collect(),
-            n_ancestors: runs.iter().map(|run| run.n_ancestors).collect(),
-            n_updates: runs.iter().map(|run| run.n_updates).sum(),
-        }
-    }
-
     /// Adds the fields of a particle engine to a result.
     pub fn add_to(&self, object: &mut Value) {
         let path = &self.smc.path;

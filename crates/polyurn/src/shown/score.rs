@@ -2,11 +2,11 @@
 
 use super::annealed::{RESTS_ON, add_annealed, annealed_text};
 use super::climbs::{add_climbs, climbs_text, maximised_json, maximised_text};
-use super::particles::ParticleReport;
 use super::text::{columns, plural, show_error, show_estimate, show_ln, show_short, show_tokens};
 use super::{number, tokens_json, warnings_json};
 use crate::Seed;
 use crate::evidence::{Evidence, TotalProbability};
+use crate::fit::ParticleReport;
 use crate::graph::Model;
 use crate::score::Score;
 use serde_json::{Value, json};

@@ -1,0 +1,131 @@
+"""Columns of categories become codes and labels."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+
+def encode(column: Any) -> tuple[np.ndarray, list[str]]:
+    """Codes and labels of a column of categories. Missing values get the code -1.
+
+    Categories of pandas, polars and Arrow are kept in their order, whether they occur or not; other values get codes in the
+    order of their first appearance, as in a file.
+    """
+    if isinstance(column, ArrowColumn):
+        return column.encode()
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(column, polars.Series):
+        return _encode_polars(column, polars)
+    if hasattr(column, "dictionary_encode"):
+        return _encode_arrow(column)
+    if hasattr(column, "cat") and hasattr(column.array, "codes"):
+        # Its own codes; those of the accessor are a copy.
+        return integers(column.array.codes), [label(value) for value in column.cat.categories]
+    if hasattr(column, "codes") and hasattr(column, "categories"):
+        return integers(column.codes), [label(value) for value in column.categories]
+    pandas = sys.modules.get("pandas")
+    if pandas is not None:
+        codes, values = pandas.factorize(column if hasattr(column, "iloc") else np.asarray(column, dtype=None))
+        return narrow(codes, len(values)), _distinct([label(value) for value in values])
+    return _encode_plain(np.asarray(column))
+
+
+def _encode_plain(array: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    if array.dtype.kind in "biu":
+        values, first, inverse = np.unique(array, return_index=True, return_inverse=True)
+        rank = np.empty(len(values), dtype=np.int64)
+        order = np.argsort(first)
+        rank[order] = np.arange(len(values))
+        return narrow(rank, len(values))[inverse], [label(value) for value in values[order]]
+    known: dict[Any, int] = {}
+    codes = np.empty(len(array), dtype=np.int32)
+    for row, value in enumerate(array):
+        value = value.item() if isinstance(value, np.generic) else value
+        is_missing = value is None or value != value
+        codes[row] = -1 if is_missing else known.setdefault(value, len(known))
+    return narrow(codes, len(known)), _distinct([label(value) for value in known])
+
+
+def _encode_polars(column: Any, polars: Any) -> tuple[np.ndarray, list[str]]:
+    if column.dtype == polars.Enum:
+        codes = column.to_physical().cast(polars.Int32).fill_null(-1).to_numpy()
+        return integers(codes), [label(value) for value in column.dtype.categories]
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    values = column.drop_nulls().unique(maintain_order=True)
+    numbers = polars.Series(range(len(values)), dtype=polars.Int32)
+    codes = column.replace_strict(values, numbers, default=None, return_dtype=polars.Int32).fill_null(-1)
+    return narrow(codes.to_numpy(), len(values)), _distinct([label(value) for value in values.to_list()])
+
+
+def _encode_arrow(column: Any) -> tuple[np.ndarray, list[str]]:
+    import pyarrow
+    import pyarrow.compute
+
+    if pyarrow.types.is_floating(column.type):
+        column = pyarrow.compute.if_else(pyarrow.compute.is_nan(column), None, column)
+    if not pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    if isinstance(whole, pyarrow.ChunkedArray):
+        whole = pyarrow.chunked_array(whole.chunks).unify_dictionaries().combine_chunks()
+    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return integers(codes), _distinct([label(value) for value in whole.dictionary.to_pylist()])
+
+
+def label(value: Any) -> str:
+    """What a value is called: whole floats, as NumPy makes of integers beside NaN, as the integers that they are."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _distinct(labels: list[str]) -> list[str]:
+    if len(set(labels)) != len(labels):
+        twice = next(value for value in labels if labels.count(value) > 1)
+        raise ValueError(f"different values are both called {twice!r}; make the column one of strings")
+    return labels
+
+
+class ArrowColumn:
+    """A column of an Arrow table, held as its maker has it."""
+
+    def __init__(self, table: _core.ArrowTable, ix: int) -> None:
+        self.table, self.ix = table, ix
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def to_numpy(self) -> np.ndarray:
+        """Its numbers."""
+        return self.table.numbers(self.ix)
+
+    def encode(self) -> tuple[np.ndarray, list[str]]:
+        """Its codes and labels."""
+        codes, labels = self.table.codes(self.ix)
+        return narrow(codes, len(labels)), labels
+
+
+def integers(codes: Any) -> np.ndarray:
+    """Codes that can be read where they are."""
+    codes = np.asarray(codes)
+    if codes.dtype.kind not in "iu":
+        raise ValueError(f"coordinates are integers, not {codes.dtype}")
+    codes = native(codes)
+    return codes.view(np.int64) if codes.dtype == np.uint64 else codes
+
+
+def native(array: np.ndarray) -> np.ndarray:
+    """As the machine reads numbers; a copy only where bytes are in another order or fields are packed."""
+    return np.require(array, dtype=array.dtype.newbyteorder("="), requirements="A")
+
+
+def narrow(codes: np.ndarray, n_labels: int) -> np.ndarray:
+    """Codes in as few bytes as hold them: those of all columns are held until rows are merged."""
+    dtype = next(kind for kind in (np.int8, np.int16, np.int32, np.int64) if n_labels <= np.iinfo(kind).max)
+    return codes.astype(dtype, copy=False)
