@@ -79,8 +79,8 @@ impl Place {
 
 /// The table, and what it says about jobs at which we are slower.
 pub fn markdown(rows: &[Row], place: &Place) -> String {
-    let mut text = format!("One run on {}: {}. One thread, unless said. Seconds.\n\n", place.date, place.machine);
-    text += "| job | peer | peer | ours | peer / ours |\n|---|---|---:|---:|---:|\n";
+    let mut text = format!("One run on {}: {}. One thread, unless said.\n\n", place.date, place.machine);
+    text += "| job | peer | peer, s | ours, s | peer / ours |\n|---|---|---:|---:|---:|\n";
     for row in rows {
         let _ = writeln!(
             text,
