@@ -3,12 +3,14 @@
 use crate::codes::CodeArray;
 use crate::errors::OrException;
 use crate::fit::{DrawRequest, Fit, draw_of};
+use crate::run::Work;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
-use polyurn::Result;
+use polyurn::control::Cancel;
 use polyurn::counts::MISSING;
 use polyurn::graph::{NodeIndex, TableIndex, local_nodes};
 use polyurn::predict::{NewRows, Predictor, Question, Workspace};
-use pyo3::exceptions::PyValueError;
+use polyurn::{Error, Result, Stop};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 
@@ -43,8 +45,11 @@ pub fn predict<'py>(
     let records = fit.records(&columns, n_rows)?;
     let wanted = wanted.iter().map(|name| fit.find(name)).collect::<Result<Vec<_>>>().or_exception()?;
     let groups = groups.map(|groups| fit.groups(&predictor, groups, n_rows)).transpose()?;
-    let answers =
-        py.detach(|| Rows { predictor: &predictor, records, groups, wanted }.answer(threads)).or_exception()?;
+    let rows = Rows { predictor: &predictor, records, groups, wanted };
+    let (answers, interrupted) = Work::default().run(py, |_, cancel| rows.answer(threads, &cancel))?;
+    if interrupted {
+        return Err(PyKeyboardInterrupt::new_err(()));
+    }
     let posteriors = answers.posteriors.into_iter().map(|(size, cells)| {
         let n = cells.len().checked_div(size).unwrap_or(0);
         PyArray1::from_vec(py, cells).reshape([n, size])
@@ -143,9 +148,11 @@ struct Answers {
 }
 
 impl Rows<'_> {
-    fn answer(&self, threads: usize) -> Result<Answers> {
+    /// # Errors
+    /// Questions that the fit cannot answer, and an interrupt: a part of the rows is no answer.
+    fn answer(&self, threads: usize, cancel: &Cancel) -> Result<Answers> {
         let (questions, question_of) = self.questions()?;
-        let new = self.new_rows(&questions, &question_of, threads);
+        let new = self.new_rows(&questions, &question_of, threads, cancel);
         let fit = self.predictor.fit();
         let given = local_nodes(&fit.model, &fit.is_seen);
         let sizes: Vec<usize> = self.wanted.iter().map(|&node| fit.model.node(node).size as usize).collect();
@@ -155,7 +162,7 @@ impl Rows<'_> {
         let parts = polyurn::parallel::map(&starts, threads, |&start| {
             let mut work = Workspace::default();
             let mut part = (Vec::new(), Vec::new(), vec![Vec::new(); self.wanted.len()]);
-            for row in start..(start + size).min(n_rows) {
+            for row in (start..(start + size).min(n_rows)).take_while(|_| !cancel.is_over()) {
                 let record = &self.records[row];
                 let question = &questions[question_of[row]].whole;
                 let ln = self.predictor.answer(question, record, &self.new_of(row, &new), &mut work);
@@ -173,6 +180,9 @@ impl Rows<'_> {
             }
             part
         });
+        if cancel.is_over() {
+            return Err(Error::Stopped(Stop::Cancelled));
+        }
         let mut answers = Answers {
             ln_p: Vec::with_capacity(n_rows),
             ln_given: Vec::with_capacity(n_rows),
@@ -213,7 +223,7 @@ impl Rows<'_> {
     }
 
     /// The rows of each group, from its records and their weights.
-    fn new_rows(&self, questions: &[Asked], question_of: &[usize], threads: usize) -> Vec<NewRows> {
+    fn new_rows(&self, questions: &[Asked], question_of: &[usize], threads: usize, cancel: &Cancel) -> Vec<NewRows> {
         let Some(groups) = &self.groups else { return Vec::new() };
         let mut members: Vec<Vec<(&Question, &[u32], f64)>> = vec![Vec::new(); groups.n_groups];
         for (row, (&group, &weight)) in groups.of_row.iter().zip(&groups.weights).enumerate() {
@@ -223,7 +233,10 @@ impl Rows<'_> {
             }
         }
         let root = self.predictor.open_roots()[groups.root];
-        polyurn::parallel::map(&members, threads, |records| self.predictor.new_rows(root, records))
+        polyurn::parallel::map(&members, threads, |records| {
+            // Once it is interrupted nobody wants the rest.
+            self.predictor.new_rows(root, if cancel.is_over() { &[] } else { records })
+        })
     }
 
     fn new_of<'n>(&self, row: usize, new: &'n [NewRows]) -> Vec<Option<&'n NewRows>> {

@@ -256,3 +256,17 @@ def test_ten_million_records_are_read_where_they_are():
     added = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert data.n_tokens == n and len(data) == 2000
     assert added < 20e6, added
+
+
+def test_no_column_is_lost_without_a_word():
+    two = pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="two columns named 'a'"):
+        polyurn.records(two)
+    with pytest.raises(ValueError, match="two columns named '1'"):
+        polyurn.records({1: [0, 1], "1": [1, 0]})
+    with pytest.raises(ValueError, match="two columns named 'a'"):
+        polyurn.records(pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"]))
+    with pytest.raises(ValueError, match="2 names were given, and the array has 3 columns"):
+        polyurn.records(np.ones((2, 3), int), columns=["a", "b"])
+    with pytest.raises(ValueError, match="names of its own"):
+        polyurn.records(pd.DataFrame({"a": [1, 2], "b": [1, 2]}), columns=["a"])

@@ -105,6 +105,36 @@ def test_an_interrupt_gives_back_what_is_finished():
     assert seconds < 1.0
 
 
+def test_predictions_are_interrupted_too():
+    out, err, seconds = interrupted(
+        """
+        # Rows of new documents take some milliseconds each.
+        wide = np.random.default_rng(1).poisson(0.5, size=(4000, 600))
+        model = polyurn.LDA(40, max_iter=2, n_init=1, random_state=1).fit(wide[:60])
+        print("predicting", flush=True)
+        try:
+            while True:
+                model.transform(wide)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """
+    )
+    assert out == "predicting\ninterrupted\n", err
+    assert seconds < 1.0
+
+
+def test_an_interrupt_ends_a_curve():
+    out, err, seconds = interrupted(
+        """
+        warnings.simplefilter("ignore")
+        found = polyurn.score("lda(2)", counts[:6], a=[1, 2, 3], method="smc", particles=20, runs=10**6, random_state=1, progress=False)
+        print(len(found))
+        """
+    )
+    assert out == "1\n", err
+    assert seconds < 1.0
+
+
 def test_reading_many_records_is_interrupted_too():
     out, err, seconds = interrupted(
         """

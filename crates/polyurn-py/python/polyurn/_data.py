@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -278,10 +278,12 @@ def _is_table(X: Any) -> bool:
 
 def table_columns(table: Any, columns: Sequence[str] | None = None) -> dict[str, Any]:
     """The columns of a table by name, each as its maker keeps it."""
+    if _is_table(table) and columns is not None:
+        raise ValueError("columns: this table has names of its own; leave it out, or rename them in the table")
     if isinstance(table, Mapping):
-        return {str(name): column for name, column in table.items()}
+        return _by_name((str(name), column) for name, column in table.items())
     if _is_pandas(table):
-        return {str(name): table.iloc[:, ix] for ix, name in enumerate(table.columns)}
+        return _by_name((str(name), table.iloc[:, ix]) for ix, name in enumerate(table.columns))
     if _is_polars(table):
         frame = table.collect() if hasattr(table, "collect") else table
         return {name: frame.get_column(name) for name in frame.columns}
@@ -291,21 +293,33 @@ def table_columns(table: Any, columns: Sequence[str] | None = None) -> dict[str,
     if array.ndim != 2:
         raise ValueError(f"records are a table with rows and columns, but this array has {array.ndim} axes")
     names = [f"i{ix + 1}" for ix in range(array.shape[1])] if columns is None else list(columns)
-    return {name: array[:, ix] for ix, name in enumerate(names)}
+    if len(names) != array.shape[1]:
+        raise ValueError(f"columns: {len(names)} names were given, and the array has {array.shape[1]} columns")
+    return _by_name((name, array[:, ix]) for ix, name in enumerate(names))
+
+
+def _by_name(columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Columns by name, which have to differ."""
+    found: dict[str, Any] = {}
+    for name, column in columns:
+        if name in found:
+            raise ValueError(f"there are two columns named {name!r}; rename one of them")
+        found[name] = column
+    return found
 
 
 def _arrow_columns(table: Any) -> dict[str, Any]:
     held = _core.ArrowTable(table.__arrow_c_stream__())
-    columns: dict[str, Any] = {}
-    for ix, name in enumerate(held.names):
+
+    def column(ix: int, name: str) -> Any:
         if held.is_read(ix):
-            columns[name] = ArrowColumn(held, ix)
-        elif hasattr(table, "column_names") and hasattr(table, "column"):
+            return ArrowColumn(held, ix)
+        if hasattr(table, "column_names") and hasattr(table, "column"):
             # Dates and the like: pyarrow knows how they are written.
-            columns[name] = table.column(ix)
-        else:
-            raise ValueError(f"column {name}: values of its Arrow type are not read; make it one of strings or categories")
-    return columns
+            return table.column(ix)
+        raise ValueError(f"column {name}: values of its Arrow type are not read; make it one of strings or categories")
+
+    return _by_name((name, column(ix, name)) for ix, name in enumerate(held.names))
 
 
 def _from_table(

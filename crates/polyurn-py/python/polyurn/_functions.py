@@ -136,7 +136,7 @@ def score(
         return _score_at(data, settings, a, _is_ours(X), progress)
     if checkpoint is not None:
         raise ValueError("checkpoint: a curve has none; give one value of a")
-    return Curve([_score_at(data, settings, value, False, progress) for value in a])
+    return Curve(_scores_at(data, settings, a, progress))
 
 
 def _every(checkpoint: Any, seconds: float | None) -> float | None:
@@ -151,11 +151,29 @@ def _is_ours(X: Any) -> bool:
 
 
 def _score_at(data: _core.Dataset, settings: dict[str, Any], a: Any, is_last_use: bool, progress: bool | None) -> Score:
-    with Progress(progress) as bar:
-        result, text, interrupted = _core.score(data, request(a=a, **settings), is_last_use, bar.watcher)
-    found = Score(json.loads(result), text, settings["model"])
+    found, interrupted = _scored(data, settings, a, is_last_use, progress)
     warn_all(found.warnings, interrupted)
     return found
+
+
+def _scores_at(data: _core.Dataset, settings: dict[str, Any], sizes: Any, progress: bool | None) -> list[Score]:
+    """A score for each size of the prior; an interrupt ends the list with what the score under way has."""
+    scores = []
+    for a in sizes:
+        found, interrupted = _scored(data, settings, a, False, progress)
+        scores.append(found)
+        warn_all(found.warnings, interrupted)
+        if interrupted:
+            break
+    return scores
+
+
+def _scored(
+    data: _core.Dataset, settings: dict[str, Any], a: Any, is_last_use: bool, progress: bool | None
+) -> tuple[Score, bool]:
+    with Progress(progress) as bar:
+        result, text, interrupted = _core.score(data, request(a=a, **settings), is_last_use, bar.watcher)
+    return Score(json.loads(result), text, settings["model"]), interrupted
 
 
 PARTICLES = ("particles", "runs", "rejuvenate", "heat", "cooling", "split_merge", "order", "resample", "ess")
