@@ -41,10 +41,10 @@ impl AnnealArgs {
             pilots: self.chains,
             pilot_sweeps: self.chain_sweeps,
             is_bracket: self.bracket,
-            path: match self.path {
-                None | Some(PathArg::Reference) => AnnealPath::Reference,
-                Some(PathArg::Prior) => AnnealPath::Prior,
-            },
+            path: self.path.map(|path| match path {
+                PathArg::Reference => AnnealPath::Reference,
+                PathArg::Prior => AnnealPath::Prior,
+            }),
         }
     }
 }

@@ -227,7 +227,7 @@ pub struct AnnealArgs {
     #[arg(long, help_heading = "Annealing")]
     pub bracket: bool,
     /// Where the path to the posterior begins: at a reference that is fitted to Gibbs chains, or at the prior of the hidden values
-    /// [default: reference].
+    /// [default: reference, or prior where names of hidden values cannot be summed over].
     #[arg(long, value_name = "reference|prior", help_heading = "Annealing")]
     pub path: Option<PathArg>,
     /// Steps of the path, with a sweep over all tokens after each [default: 1000, or what the time limit allows].

@@ -123,6 +123,16 @@ pub enum Warning {
         /// How many there were.
         chains: u64,
     },
+    /// Too many relabellings to be summed over: labels that tokens have are taken to be far apart.
+    LabelsAssumed {
+        /// ln of their number.
+        ln_relabellings: String,
+    },
+    /// So many labels can be mistaken for each other that the sum over relabellings is known between two bounds.
+    LabelsOverlap {
+        /// Nats between them.
+        nats: String,
+    },
     /// The estimate is smaller than a lower bound of what it estimates.
     BelowBound {
         /// The bound.
@@ -348,6 +358,16 @@ impl fmt::Display for Warning {
                 f,
                 "chains end in different modes: the best of {chains} would be some {apart} nats higher or lower with another seed, and the upper \
                  bound is of what this one found; give more --chains or --chain-sweeps"
+            ),
+            Warning::LabelsAssumed { ln_relabellings } => write!(
+                f,
+                "hidden values can be renamed in too many ways to list them, so those in use are taken to be far apart; if they are not, \
+                 the estimate is too high, by {ln_relabellings} nats at most; --path prior does without"
+            ),
+            Warning::LabelsOverlap { nats } => write!(
+                f,
+                "many hidden values can be mistaken for each other, and the sum over their names is known to {nats} nats only, by which \
+                 the estimate may be too low; use --path prior or --method smc"
             ),
             Warning::BelowBound { bound } => {
                 write!(f, "the estimate is below the lower bound {bound}, so it is too low; give more --particles or --runs")

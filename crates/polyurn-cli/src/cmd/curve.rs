@@ -189,6 +189,8 @@ fn has_figures(warning: &Warning) -> bool {
             | Warning::NoErrorEstimate { .. }
             | Warning::WideBracket { .. }
             | Warning::ChainsApart { .. }
+            | Warning::LabelsAssumed { .. }
+            | Warning::LabelsOverlap { .. }
             | Warning::TimeUp { .. }
             | Warning::StartsCut { .. }
             | Warning::NoHits { .. }

@@ -129,3 +129,38 @@ fn from_twenty_thousand_tokens_on_auto_anneals_and_select_shows_brackets() {
     let annealed = ranking["models"].as_array().unwrap().iter().find(|model| model["method"] == "anneal").unwrap();
     assert!(number(&annealed["lower"]) < number(&annealed["upper"]), "{annealed}");
 }
+
+/// Five tokens and far more names than they use: what no token has is no burden, and no labelling is taken for granted.
+#[test]
+fn names_that_no_token_has_do_not_spoil_the_sum_over_labellings() {
+    let folder = Folder::new();
+    folder.write("five.csv", "i,j,count\n0,0,2\n1,1,1\n2,2,1\n0,1,1\n");
+    for model in ["k[20] -> i j", "g[5] -> h[5]; g -> i; h -> j"] {
+        let base = ["score", "--model", model, "--data", "five.csv", "--a", "1", "--seed", "1"];
+        let exact = folder.json(&[&base[..], &["--method", "exact"]].concat())["log_marginal"].as_f64().unwrap();
+        let flags = ["--method", "anneal", "--bracket", "--runs", "8", "--sweeps", "300"];
+        let found = folder.json(&[&base[..], &flags].concat());
+        let number = |name: &str| found[name].as_f64().unwrap();
+        assert!(number("lower") < exact && exact < number("upper"), "{model}: {exact} {found}");
+        let z = (number("log_marginal") - exact) / number("std_error");
+        assert!(z.abs() <= 4.5, "{model}: {exact} {z} {found}");
+        assert_eq!(found["assumes_separated_labels"], false, "{found}");
+    }
+}
+
+/// Who asks for a reference where labellings cannot be summed over is told what is taken for granted, and the lower bound does without.
+#[test]
+fn labels_that_are_taken_to_be_far_apart_are_warned_of() {
+    let folder = Folder::new();
+    folder.write("five.csv", "i,j,count\n0,0,2\n1,1,1\n2,2,1\n0,1,1\n");
+    let base = ["score", "--model", "g[5] -> h[5]; g -> i; h -> j", "--data", "five.csv", "--a", "1", "--seed", "1"];
+    let exact = folder.json(&[&base[..], &["--method", "exact"]].concat())["log_marginal"].as_f64().unwrap();
+    let flags = ["--method", "anneal", "--path", "reference", "--bracket", "--runs", "8", "--sweeps", "300"];
+    let found = folder.json(&[&base[..], &flags].concat());
+    assert_eq!(found["assumes_separated_labels"], true);
+    assert!(found["warnings"].to_string().contains("labels_assumed"), "{found}");
+    assert!(found["lower"].as_f64().unwrap() < exact && exact < found["upper"].as_f64().unwrap(), "{exact} {found}");
+    let many = ["score", "--model", "k[1001] -> i j", "--data", "five.csv", "--method", "anneal"];
+    let (code, error) = folder.fails(&[&many[..], &["--path", "reference"]].concat());
+    assert!(code == 2 && error.contains("--path prior"), "{code} {error}");
+}

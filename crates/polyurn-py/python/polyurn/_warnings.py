@@ -62,6 +62,8 @@ _CLASSES: dict[str, type[PolyurnWarning]] = {
     "few_moves": EstimateWarning,
     "wide_bracket": EstimateWarning,
     "chains_apart": EstimateWarning,
+    "labels_assumed": EstimateWarning,
+    "labels_overlap": EstimateWarning,
     "below_bound": EstimateWarning,
     "no_hits": EstimateWarning,
     "not_converged": NotConvergedWarning,

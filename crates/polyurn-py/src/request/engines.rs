@@ -203,8 +203,9 @@ impl Request {
             pilot_sweeps: self.chain_sweeps,
             is_bracket: self.bracket.unwrap_or(false),
             path: match self.path.as_deref() {
-                None | Some("reference") => AnnealPath::Reference,
-                Some("prior") => AnnealPath::Prior,
+                None => None,
+                Some("reference") => Some(AnnealPath::Reference),
+                Some("prior") => Some(AnnealPath::Prior),
                 Some(other) => return Err(word("path", "\"reference\" or \"prior\"", other)),
             },
         })

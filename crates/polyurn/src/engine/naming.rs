@@ -28,6 +28,16 @@ pub fn moved_lines(layout: &Layout, class: usize, new_name: &impl Fn(NodeIndex, 
     lines.iter().enumerate().any(|(from, &to)| from != to).then_some(lines)
 }
 
+/// The nodes of a bucket with the values that they have in a state.
+pub fn bucket_values(bucket: &BucketShape, state: usize) -> impl Iterator<Item = (NodeIndex, u32)> {
+    let mut rest = state;
+    bucket.nodes.iter().rev().map(move |&(node, size)| {
+        let value = (rest % size as usize) as u32;
+        rest /= size as usize;
+        (node, value)
+    })
+}
+
 /// For each state of a bucket its new number.
 pub fn moved_states(bucket: &BucketShape, new_name: &impl Fn(NodeIndex, u32) -> u32) -> Vec<usize> {
     let to = |state: usize| {

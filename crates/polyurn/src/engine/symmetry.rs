@@ -5,6 +5,7 @@
 //! position by position.
 
 use crate::counts::Counts;
+use crate::engine::Problem;
 use crate::graph::{Model, NodeIndex};
 use crate::prior::Prior;
 
@@ -19,8 +20,16 @@ pub struct LabelClass {
     pub sets: Vec<Vec<u32>>,
 }
 
-/// Labels of larger nodes are left alone: they are beyond this engine with or without symmetry.
-const MAX_LABELS: u32 = 1000;
+/// Labels of larger nodes are left alone: they are beyond exact answers with or without symmetry, and other engines ask
+/// [`has_too_many_labels`].
+pub const MAX_LABELS: u32 = 1000;
+
+/// Whether there are labels that are left alone here though they may be exchangeable.
+pub fn has_too_many_labels(problem: &Problem<'_>) -> bool {
+    let seen = problem.counts.seen_anywhere();
+    let model = problem.model;
+    model.node_indices().any(|node| !seen[node.ix()] && model.node(node).size > MAX_LABELS)
+}
 
 /// All classes with at least one set of interchangeable labels.
 pub fn label_classes(model: &Model, prior: &Prior, counts: &Counts) -> Vec<LabelClass> {

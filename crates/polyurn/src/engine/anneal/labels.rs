@@ -10,19 +10,21 @@
 //! probabilities r, which makes it a draw from p r.
 //!
 //! With one hidden node the sum is a permanent: that of the matrix whose entry (k, l) is the probability under q that all tokens
-//! with value k have value l. It is summed over subsets where there are few labels that can be mistaken for each other.
+//! with value k have value l. Labels that no token has may have any of the names that are left, so it is summed over subsets of the
+//! others, where few of them can be mistaken for each other. Where many can, the sum is known between two bounds, and runs
+//! in each direction take the one that keeps them on their side.
 
 use super::fitted::{Fitted, Levels};
 use crate::engine::gibbs::Tokens;
 use crate::engine::lines::Kernel;
-use crate::engine::naming::moved_states;
+use crate::engine::naming::{bucket_values, moved_states};
 use crate::engine::symmetry::LabelClass;
 use crate::graph::NodeIndex;
 use crate::math::draw::open_unit;
 use crate::math::{ln_factorial, log_sum_exp};
 use rand::Rng;
 
-/// So many labels that can be mistaken for each other are summed over all subsets.
+/// So many labels that tokens have and that can be mistaken for each other are summed over all subsets.
 const MOST_SUMMED: usize = 14;
 
 /// ln below which a relabelling's share is nothing.
@@ -61,7 +63,7 @@ enum Way {
     Permanents,
     /// One by one.
     Listed(Vec<Renaming>),
-    /// Not at all: labels are taken to be far apart.
+    /// Not at all: labels that tokens have are taken to be far apart.
     Assumed,
 }
 
@@ -71,7 +73,7 @@ impl<'l> Labels<'l> {
         let way = match fitted {
             _ if classes.is_empty() => Way::Alone,
             Fitted::Levels(_) => Way::Permanents,
-            Fitted::Logs(_) if ln_relabellings(classes) <= MOST_LISTED.ln() + 1e-9 => Way::Listed(renamings(classes)),
+            Fitted::Logs(_) if can_be_listed(classes) => Way::Listed(renamings(classes)),
             Fitted::Logs(_) => Way::Assumed,
         };
         Labels { tokens, fitted, classes, way }
@@ -96,8 +98,34 @@ impl<'l> Labels<'l> {
                 let ln = own - log_sum_exp(&self.ln_of_all(renamings, states));
                 LnShare { low: ln, high: ln }
             }
+            (Way::Assumed, _) => {
+                let ln = -self.ln_orders_of_empty(states);
+                LnShare { low: ln, high: ln }
+            }
             _ => LnShare { low: 0.0, high: 0.0 },
         }
+    }
+
+    /// ln of the number of ways to exchange labels that no token has.
+    fn ln_orders_of_empty(&self, states: &[u32]) -> f64 {
+        let mut is_used: Vec<Vec<bool>> = self.classes.iter().map(|class| vec![false; class.size as usize]).collect();
+        let class_of = |node: NodeIndex| self.classes.iter().position(|class| class.nodes.contains(&node));
+        for token in 0..self.tokens.len() {
+            let (kernel, ..) = self.tokens.kernel(token);
+            let buckets = &self.tokens.layout.kernels[kernel].buckets;
+            for (&state, bucket) in states[self.tokens.states(token)].iter().zip(buckets) {
+                for (node, value) in bucket_values(bucket, state as usize) {
+                    if let Some(class) = class_of(node) {
+                        is_used[class][value as usize] = true;
+                    }
+                }
+            }
+        }
+        let of_class = |(class, is_used): (&LabelClass, &Vec<bool>)| -> f64 {
+            let n_empty = |set: &Vec<u32>| set.iter().filter(|&&value| !is_used[value as usize]).count() as u64;
+            class.sets.iter().map(|set| ln_factorial(n_empty(set)).value()).sum()
+        };
+        self.classes.iter().zip(&is_used).map(of_class).sum()
     }
 
     /// Gives the states of all tokens other names, drawn by the share that the reference's labelling has in them.
@@ -144,6 +172,11 @@ impl<'l> Labels<'l> {
     }
 }
 
+/// Whether there are few enough relabellings to list them.
+pub fn can_be_listed(classes: &[LabelClass]) -> bool {
+    ln_relabellings(classes) <= MOST_LISTED.ln() + 1e-9
+}
+
 /// ln of the number of relabellings.
 fn ln_relabellings(classes: &[LabelClass]) -> f64 {
     let sets = classes.iter().flat_map(|class| &class.sets);
@@ -184,6 +217,8 @@ fn permutations(list: &[u32]) -> Vec<Vec<u32>> {
 /// ln q of the tokens of one value if they had another one, up to what is the same for all others.
 struct LnOverlap<'s> {
     set: &'s [u32],
+    /// Whether no token has the value, by place in the set.
+    is_empty: Vec<bool>,
     /// By value and other value, both as places in the set.
     ln: Vec<f64>,
 }
@@ -192,16 +227,18 @@ impl<'s> LnOverlap<'s> {
     fn new(tokens: &Tokens<'_>, levels: &Levels, set: &'s [u32], states: &[u32]) -> Self {
         let n = set.len();
         let mut sums = vec![0i64; n * n];
+        let mut is_empty = vec![true; n];
         let mut place = vec![usize::MAX; set.iter().max().map_or(0, |&last| last as usize + 1)];
         set.iter().enumerate().for_each(|(ix, &value)| place[value as usize] = ix);
         for (&record, &state) in tokens.record.iter().zip(states) {
             if let Some(&own) = place.get(state as usize).filter(|&&own| own < usize::MAX) {
+                is_empty[own] = false;
                 for (sum, &other) in sums[own * n..].iter_mut().zip(set) {
                     *sum += i64::from(levels.level(record as usize, other as usize));
                 }
             }
         }
-        LnOverlap { set, ln: sums.iter().map(|&sum| -levels.step * sum as f64).collect() }
+        LnOverlap { set, is_empty, ln: sums.iter().map(|&sum| -levels.step * sum as f64).collect() }
     }
 
     fn n(&self) -> usize {
@@ -223,15 +260,22 @@ impl<'s> LnOverlap<'s> {
         let is_free =
             |own: usize| (0..n).any(|other| other != own && relative(own, other) + all_gains - gains[own] > NOTHING);
         let free: Vec<usize> = (0..n).filter(|&own| is_free(own)).collect();
-        if free.len() > MOST_SUMMED {
-            let row = |own: &usize| {
-                let terms: Vec<f64> = free.iter().map(|&other| relative(*own, other)).collect();
-                log_sum_exp(&terms)
-            };
-            return LnShare { low: 0.0, high: free.iter().map(row).sum() };
+        let (empty, used): (Vec<usize>, Vec<usize>) = free.iter().partition(|&&own| self.is_empty[own]);
+        // Labels without tokens take the names that are left, in any order.
+        let ln_orders = ln_factorial(empty.len() as u64).value();
+        let summed = (used.len() <= MOST_SUMMED)
+            .then(|| ln_sum_of_names(used.len(), free.len(), |own, other| relative(used[own], free[other])))
+            .filter(|ln| ln.is_finite());
+        match summed {
+            Some(ln) => LnShare { low: ln_orders + ln, high: ln_orders + ln },
+            None => {
+                let row = |own: &usize| {
+                    let terms: Vec<f64> = free.iter().map(|&other| relative(*own, other)).collect();
+                    log_sum_exp(&terms)
+                };
+                LnShare { low: ln_orders, high: ln_orders + used.iter().map(row).sum::<f64>() }
+            }
         }
-        let ln = ln_permanent(free.len(), |own, other| relative(free[own], free[other]));
-        LnShare { low: ln, high: ln }
     }
 
     /// A relabelling drawn by its share: for each place in the set its new one.
@@ -274,18 +318,24 @@ fn relabel(tokens: &Tokens<'_>, levels: &Levels, classes: &[LabelClass], states:
     }
 }
 
-/// ln of the sum over all permutations of the products of entries, which are given as logs: one row after another, over the set
-/// of columns that are taken.
-fn ln_permanent(n: usize, ln: impl Fn(usize, usize) -> f64) -> f64 {
-    let mut sums = vec![f64::NEG_INFINITY; 1 << n];
-    sums[0] = 0.0;
-    for taken in 1usize..1 << n {
-        let row = taken.count_ones() as usize - 1;
-        let terms = (0..n).filter(|column| taken >> column & 1 == 1);
-        let terms: Vec<f64> = terms.map(|column| sums[taken & !(1 << column)] + ln(row, column)).collect();
-        sums[taken] = log_sum_exp(&terms);
+/// ln of the sum over all ways to give rows different columns of the products of their entries, which are given as logs: one column after
+/// another, over the set of rows that have theirs. No sum is below all numbers unless rows compete for columns beyond e^700.
+fn ln_sum_of_names(n_rows: usize, n_columns: usize, ln: impl Fn(usize, usize) -> f64) -> f64 {
+    let largest = |row: usize| (0..n_columns).map(|column| ln(row, column)).fold(f64::NEG_INFINITY, f64::max);
+    let scales: Vec<f64> = (0..n_rows).map(largest).collect();
+    let mut sums = vec![0.0; 1 << n_rows];
+    sums[0] = 1.0;
+    for column in 0..n_columns {
+        let entries: Vec<f64> = (0..n_rows).map(|row| (ln(row, column) - scales[row]).exp()).collect();
+        // Larger sets first: those without one of their rows have not had this column yet.
+        for set in (1usize..1 << n_rows).rev() {
+            let with_column = |(row, entry): (usize, &f64)| {
+                if set >> row & 1 == 1 { sums[set & !(1 << row)] * entry } else { 0.0 }
+            };
+            sums[set] += entries.iter().enumerate().map(with_column).sum::<f64>();
+        }
     }
-    sums[(1 << n) - 1]
+    sums[(1 << n_rows) - 1].ln() + scales.iter().sum::<f64>()
 }
 
 /// A permutation of large sum: the largest entries first, then exchanges while they gain.
@@ -316,4 +366,57 @@ fn best_assignment(n: usize, value: impl Fn(usize, usize) -> f64) -> Vec<usize> 
         }
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LnOverlap, ln_sum_of_names, permutations};
+    use crate::math::log_sum_exp;
+
+    /// Uneven entries, the last rows without tokens.
+    fn overlap(set: &[u32], n_used: usize) -> LnOverlap<'_> {
+        let n = set.len();
+        let entry = |ix: usize| {
+            let (own, other) = (ix / n, ix % n);
+            if own < n_used { -0.3 * ((own * 7 + other * other * 3) % 11) as f64 } else { 0.0 }
+        };
+        LnOverlap { set, is_empty: (0..n).map(|own| own >= n_used).collect(), ln: (0..n * n).map(entry).collect() }
+    }
+
+    #[test]
+    fn the_sum_over_names_is_that_over_all_permutations() {
+        let set = [0, 1, 2, 3, 4, 5];
+        for n_used in 0..=set.len() {
+            let overlap = overlap(&set, n_used);
+            let ln_of = |order: &Vec<u32>| -> f64 {
+                (0..set.len()).map(|own| overlap.at(own, order[own] as usize) - overlap.at(own, own)).sum()
+            };
+            let want = log_sum_exp(&permutations(&set).iter().map(ln_of).collect::<Vec<_>>());
+            let found = overlap.ln_sum();
+            assert!((found.low - want).abs() < 1e-12 && found.low == found.high, "{n_used}: {found:?} {want}");
+        }
+    }
+
+    /// Twenty names for three labels: 20 x 19 x 18 ways, and 17! orders of those without tokens.
+    #[test]
+    fn labels_without_tokens_are_no_burden() {
+        let set: Vec<u32> = (0..20).collect();
+        let mut even = overlap(&set, 3);
+        even.ln = vec![0.0; 400];
+        // ln 20!
+        let want = 42.335_616_460_753_485;
+        let found = even.ln_sum();
+        assert!((found.low - want).abs() < 1e-12 * want && found.low == found.high, "{found:?}");
+    }
+
+    /// Where too many labels that tokens have can be mistaken for each other, two bounds hold the sum.
+    #[test]
+    fn bounds_of_many_labels_hold_the_sum() {
+        let set: Vec<u32> = (0..18).collect();
+        let overlap = overlap(&set, 16);
+        let relative = |own: usize, other: usize| overlap.at(own, other) - overlap.at(own, own);
+        let want = ln_sum_of_names(18, 18, relative);
+        let found = overlap.ln_sum();
+        assert!(found.low < want && want < found.high, "{found:?} {want}");
+    }
 }

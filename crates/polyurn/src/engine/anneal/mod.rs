@@ -39,7 +39,7 @@ use crate::engine::gibbs::Tokens;
 use crate::engine::lines::Layout;
 use crate::engine::replicates::{PilotPlace, Stage, Team, Turn, Watch, replicates};
 use crate::engine::smc::{disagreement, error_of_mean, log_mean_exp};
-use crate::engine::symmetry::{LabelClass, label_classes};
+use crate::engine::symmetry::{LabelClass, MAX_LABELS, has_too_many_labels, label_classes};
 use crate::error::{Error, Result};
 use crate::simd::Isa;
 use crate::warning::{Remedy, Warning};
@@ -107,6 +107,8 @@ impl Default for Anneal {
 pub struct AnnealRun {
     /// ln of its estimate of p(sequence); of a run back minus ln of its estimate of one over it.
     pub ln_p_sequence: f64,
+    /// Nats by which that of a run forward is too low at most, since the sum over relabellings is known between two bounds.
+    pub label_nats: f64,
     /// The fewest effective particles.
     pub ess_min: f64,
     /// How often they were resampled.
@@ -194,6 +196,12 @@ impl Anneal {
         let mut classes = Vec::new();
         let mut ln_start = 0.0;
         match self.path {
+            AnnealPath::Reference if has_too_many_labels(problem) => {
+                let message = format!(
+                    "--path reference: hidden values can be renamed, and there are more than {MAX_LABELS} of them; use --path prior"
+                );
+                return Err(Error::Setting(message));
+            }
             AnnealPath::Reference => classes = label_classes(problem.model, problem.prior, problem.counts),
             AnnealPath::Prior => {
                 setup = Setup::new(&tokens, tempered_from_prior(problem, layout), self.isa);
@@ -321,7 +329,9 @@ impl Job<'_> {
         estimate.warnings.extend(disagreement(&forward, Remedy::Steps));
         estimate.bracket = None;
         if !forward.is_empty() && !back.is_empty() {
-            let (lower, upper) = (lower_bound(&forward, error), upper_bound(&back, error));
+            // Where labels are taken to be far apart, what holds for any data is the estimate without the number of relabellings.
+            let assumed = if best.labels.is_assumed() { best.labels.ln_relabellings() } else { 0.0 };
+            let (lower, upper) = (lower_bound(&forward, error) - assumed, upper_bound(&back, error));
             estimate.bracket = Some(Bracket { lower, upper, error });
             // Runs lag behind in both directions, so the truth is between the two.
             let inverse: Vec<f64> = back.iter().map(|ln| -ln).collect();
@@ -342,7 +352,16 @@ impl Job<'_> {
                 estimate.warnings.push(Warning::ChainsApart { apart: format!("{apart:.0}"), chains: pilots });
             }
         }
+        let overlap = estimate.runs.iter().map(|run| run.label_nats).fold(0.0, f64::max);
+        if overlap > NOTABLE_OVERLAP {
+            estimate.std_error = estimate.std_error.map(|error| error.max(overlap));
+            estimate.warnings.push(Warning::LabelsOverlap { nats: format!("{overlap:.1}") });
+        }
         estimate.assumes_separated_labels = best.labels.is_assumed();
+        if estimate.assumes_separated_labels {
+            let ln_relabellings = format!("{:.1}", best.labels.ln_relabellings());
+            estimate.warnings.push(Warning::LabelsAssumed { ln_relabellings });
+        }
         let n_tokens = self.setup.tokens.len() as u64;
         let n_done = (estimate.runs.len() + estimate.back.len()) as u64 * sweeps + 2 * pace_steps;
         estimate.sweeps = sweeps;
@@ -431,13 +450,17 @@ impl Job<'_> {
 
     fn result(&self, labels: &Labels<'_>, way: Way, party: &Party) -> AnnealRun {
         let constant = self.layout.closed_form.value() + labels.ln_relabellings();
-        let ln = match way {
-            Way::Forward => party.ln_estimate(|states| labels.ln_share(states).low),
-            Way::Back => self.ln_start - party.ln_estimate(|_| 0.0),
+        let (ln, label_nats) = match way {
+            Way::Forward => {
+                let ln = party.ln_estimate(|states| labels.ln_share(states).low);
+                (ln, (party.ln_estimate(|states| labels.ln_share(states).high) - ln).max(0.0))
+            }
+            Way::Back => (self.ln_start - party.ln_estimate(|_| 0.0), 0.0),
         };
         let (ess_trace, resampled_at) = party.trace(TRACE_LENGTH);
         AnnealRun {
             ln_p_sequence: constant + ln,
+            label_nats,
             ess_min: party.ess_min,
             n_resampled: party.n_resampled,
             ess_trace,
@@ -454,6 +477,9 @@ fn scatter_of_best(mut masses: Vec<f64>) -> f64 {
     masses.sort_by(|a, b| b.total_cmp(a));
     masses.get(2).or(masses.last()).map_or(0.0, |third| (masses[0] - third) / 2.0)
 }
+
+/// Nats between the bounds of the sum over relabellings from which on they are told.
+const NOTABLE_OVERLAP: f64 = 0.01;
 
 /// Number of the short runs that find the pace, which no other run has.
 const PACE_RUN: u64 = 1 << 32;

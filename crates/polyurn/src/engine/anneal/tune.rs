@@ -1,6 +1,7 @@
 //! How large runs are: what was asked for, and the rest from the problem and the time.
 
 use super::Anneal;
+use super::labels::can_be_listed;
 use super::path::AnnealPath;
 use super::walker::{Setup, Walker};
 use crate::Purpose;
@@ -10,6 +11,7 @@ use crate::engine::gibbs::Tokens;
 use crate::engine::lines::{Kernel, Layout};
 use crate::engine::replicates::pool;
 use crate::engine::smc::Crew;
+use crate::engine::symmetry::{has_too_many_labels, label_classes};
 use crate::error::{Error, Result};
 use rayon::prelude::*;
 use std::time::{Duration, Instant};
@@ -69,7 +71,7 @@ pub struct AnnealWish {
     /// Runs each way.
     pub runs: Option<u64>,
     /// Where the path begins.
-    pub path: AnnealPath,
+    pub path: Option<AnnealPath>,
     /// Steps of the path.
     pub sweeps: Option<u64>,
     /// Chains that go ahead.
@@ -100,7 +102,7 @@ impl AnnealWish {
         let a_run = (PILOTS_A_PARTICLE * particles as f64).clamp(PILOTS_A_RUN.0, PILOTS_A_RUN.1) as u64;
         let pilots = self.pilots.unwrap_or(if n_tokens > MANY_TOKENS { PILOTS_OF_MANY.0 } else { runs * a_run });
         let mut anneal = Anneal {
-            path: self.path,
+            path: self.path.unwrap_or_else(|| path_for(problem, n_tokens)),
             particles,
             runs,
             sweeps: self.sweeps.unwrap_or(SWEEPS),
@@ -138,6 +140,22 @@ impl AnnealWish {
         Ok(anneal)
     }
 }
+
+/// A reference sits in one labelling. Where the sum over labellings is out of reach, and so few tokens do not keep labels apart, the path
+/// begins at the prior, which has all of them.
+fn path_for(problem: &Problem<'_>, n_tokens: u64) -> AnnealPath {
+    let has_one_hidden_node = problem.layout().is_ok_and(|layout| layout.hidden_size.is_some());
+    let classes = label_classes(problem.model, problem.prior, problem.counts);
+    let is_assumed = !has_one_hidden_node && !can_be_listed(&classes);
+    if has_too_many_labels(problem) || is_assumed && n_tokens <= FEW_FOR_LABELS {
+        AnnealPath::Prior
+    } else {
+        AnnealPath::Reference
+    }
+}
+
+/// Tokens up to which labels are not taken to be far apart.
+const FEW_FOR_LABELS: u64 = 1000;
 
 /// Steps of a path at the least.
 const LEAST_SWEEPS: u64 = 10;
