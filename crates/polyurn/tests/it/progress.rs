@@ -30,6 +30,12 @@ fn goes_forward(seen: &[f64], least_seen: usize) {
     assert!(seen.iter().all(|share| (0.0..=1.0).contains(share)), "{seen:?}");
 }
 
+/// Values that a job shows at least which has taken this long: it is looked at ten times a second, and half of the looks see something
+/// new, so a fast machine sees few.
+fn least_seen(start: Instant, most: f64) -> usize {
+    (5.0 * start.elapsed().as_secs_f64()).clamp(3.0, most) as usize
+}
+
 /// Answers of some hundred people, with two or three classes.
 fn field() -> Field {
     let rows: String = (0..27).map(|n| format!("{},{},{},{}\n", n % 3, n / 3 % 3, n / 9, 3 + n * n % 41)).collect();
@@ -59,8 +65,9 @@ fn a_score_and_its_pilots_share_one_bar() {
     for scoring in scorings() {
         let mut seen = Vec::new();
         let means = Means { threads: 1, time: None, seed: Seed(1) };
+        let start = Instant::now();
         scoring.score(&binding, &settings, means, &mut Control::new(Seen(&mut seen))).unwrap();
-        goes_forward(&seen, 10);
+        goes_forward(&seen, least_seen(start, 10.0));
     }
 }
 
@@ -75,8 +82,9 @@ fn a_fit_by_particles_and_its_pilots_share_one_bar() {
     let fitting = Fitting { method: FitMethod::Smc, wish, n_draws: 2, ..Default::default() };
     let mut seen = Vec::new();
     let means = Means { threads: 1, time: None, seed: Seed(1) };
+    let start = Instant::now();
     fitting.fit(&problem, means, &mut Control::new(Seen(&mut seen))).unwrap();
-    goes_forward(&seen, 10);
+    goes_forward(&seen, least_seen(start, 10.0));
 }
 
 #[test]
@@ -99,12 +107,10 @@ fn a_ranking_shows_how_far_each_model_is() {
         let logbook = Logbook::open(&field, &contest, &mut control).unwrap();
         let start = Instant::now();
         contest.run(&field, &logbook, &mut control).unwrap();
-        let seconds = start.elapsed().as_secs_f64();
+        let least = least_seen(start, 8.0);
         drop(control);
-        // The ranking is looked at ten times a second, and on a machine that is slow enough for eight looks most of them see something
-        // new. Of models that told nothing but their ends one would see five values.
-        let least_seen = (5.0 * seconds).clamp(3.0, 8.0);
-        goes_forward(&seen, least_seen as usize);
+        // Of models that told nothing but their ends one would see five values.
+        goes_forward(&seen, least);
         assert_eq!(seen.last(), Some(&1.0));
     }
 }
