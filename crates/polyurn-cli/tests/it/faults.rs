@@ -147,6 +147,44 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
     }
 }
 
+/// While one process works on a checkpoint, a second one is refused and touches nothing; a killed one leaves no lock behind.
+#[cfg(unix)]
+#[test]
+fn a_second_run_on_the_same_checkpoint_is_refused() {
+    let folder = Folder::new();
+    folder.write("answers.csv", include_str!("../../src/demo_data/dilemmas.csv"));
+    let path = folder.path().join("run.ck");
+    let long = ["--method", "smc", "--particles", "100", "--runs", "100000", "--heat", "1", "--threads", "1"];
+    let kept = ["--seed", "1", "--checkpoint", "run.ck", "--checkpoint-every", "1ms"];
+    let chains = ["--method", "gibbs", "--sweeps", "100000000", "--chains", "1", "-o", "f.polyurn"];
+    let jobs = [
+        [&["score", "--model", "lca(3)"][..], &long].concat(),
+        [&["select", "--model", "lca(2..4)"][..], &long].concat(),
+        [&["fit", "--model", "lca(3)"][..], &chains].concat(),
+    ];
+    for job in jobs {
+        let args = [&job[..], &["--data", "answers.csv"], &kept].concat();
+        let (null, quiet) = (std::process::Stdio::null(), std::process::Stdio::null());
+        let mut first = folder.command(&args).stdout(null).stderr(quiet).spawn().unwrap();
+        while !path.exists() {
+            assert!(first.try_wait().unwrap().is_none(), "{args:?} was over before it had a checkpoint");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let (code, said) = folder.fails(&args);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("run.ck: another run is using this checkpoint") && said.lines().count() == 1, "{said}");
+        assert!(first.try_wait().unwrap().is_none(), "the first one goes on");
+        first.kill().unwrap();
+        first.wait().unwrap();
+        let state = std::fs::read(&path).unwrap();
+        // The file is free: another problem is refused for what is in it.
+        let (code, said) = folder.fails(&[&args[..], &["--a", "7"]].concat());
+        assert!(code == 2 && !said.contains("another run is using"), "{said}");
+        assert_eq!(std::fs::read(&path).unwrap(), state, "what is refused is left alone");
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 /// A run that is stopped by a signal says how to go on; a seed that was drawn is taken up too.
 #[cfg(unix)]
 #[test]
