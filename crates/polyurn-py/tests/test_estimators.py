@@ -1,6 +1,7 @@
 """Estimators keep scikit-learn's rules, and say what the library says."""
 
 import pickle
+import time
 
 import numpy as np
 import pandas as pd
@@ -131,9 +132,10 @@ def test_evidence_is_that_of_the_functions(survey):
     model = polyurn.LDA(2, random_state=5).fit(matrix)
     model.log_evidence_
     assert model.elbo_ == polyurn.score("lda(2)", matrix, a=1.0, random_state=5, method="vb").log_evidence
-    exact = polyurn.LatentClass(2, method="exact").fit(pd.DataFrame({"a": survey["a"]}))
+    seen = {"a": survey["a"], "b": survey["b"]}
+    exact = polyurn.AllocationModel("a -> b", method="exact").fit(pd.DataFrame(seen))
     assert exact.log_evidence_std_error_ is None
-    assert exact.log_evidence_ == polyurn.score("lca(2)", {"a": survey["a"]}, a=1.0, method="exact").log_evidence
+    assert exact.log_evidence_ == polyurn.score("a -> b", seen, a=1.0, method="exact").log_evidence
     again = pickle.loads(pickle.dumps(model))
     assert again.log_evidence_ == model.log_evidence_
     with pytest.raises(AttributeError, match="did not come with the pickle"):
@@ -280,6 +282,45 @@ def test_files_and_data_are_fitted_too(matrix, tmp_path):
     assert records.n_features_in_ == 2 and records.labels_.shape == (4,)
     with pytest.raises(ValueError, match="have no order"):
         records.predict(polyurn.records({"x": list("ab"), "y": list("cd")}))
+
+
+def test_a_fit_that_fails_leaves_none_behind(matrix):
+    model = polyurn.LDA(2, random_state=1)
+    with pytest.raises(ValueError, match="Negative"):
+        model.fit(-matrix)
+    with pytest.raises(NotFittedError):
+        model.predict(matrix)
+    model.fit(matrix)
+    with pytest.raises(ValueError, match="n_components"):
+        model.set_params(n_components=0).fit(matrix)
+    with pytest.raises(NotFittedError):
+        model.transform(matrix)
+    with pytest.raises(NotFittedError):
+        model.log_evidence_
+
+
+def test_evidence_is_that_of_the_fit_whatever_was_set_since():
+    matrix = np.array([[3, 1, 0], [0, 2, 2]])
+    model = polyurn.LDA(2, random_state=5).fit(matrix)
+    model.set_params(n_components=3, a=7.0, prior="none")
+    assert model.log_evidence_ == polyurn.score("lda(2)", matrix, a=1.0, random_state=5).log_evidence
+
+
+def test_evidence_keeps_the_time_limit():
+    X = np.random.default_rng(1).poisson(3.0, size=(60, 60))
+    model = polyurn.LDA(5, random_state=1, n_init=1, max_iter=5, engine={"time_limit": 2.0}).fit(X)
+    start = time.perf_counter()
+    try:
+        assert np.isfinite(model.log_evidence_)
+    except TimeoutError:
+        pass
+    assert time.perf_counter() - start < 6.0
+
+
+@pytest.mark.parametrize("kind", [polyurn.NMF, polyurn.CP, polyurn.Tucker, polyurn.LDA, polyurn.LatentClass])
+def test_averages_over_all_namings_are_refused(kind):
+    with pytest.raises(ValueError, match="averages over all namings"):
+        kind(2, method="exact").fit(np.array([[2, 1, 0], [0, 3, 1]]))
 
 
 def test_what_is_wrong_is_said(matrix, survey):

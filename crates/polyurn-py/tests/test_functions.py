@@ -92,6 +92,10 @@ def test_a_setting_that_means_nothing_is_refused():
         polyurn.compare("lca(2)", TOY)
 
 
+def test_edges_may_have_numbers_for_names():
+    assert polyurn.models.from_edges([(1, 2)], sizes={1: 3}) == "1[3]; 2; 1 -> 2"
+
+
 def test_draws_go_to_arviz():
     fit = polyurn.fit("i -> k[2] -> j", TOY, method="gibbs", chains=2, sweeps=60, draws=10, random_state=1)
     data = fit.to_inferencedata()

@@ -97,11 +97,30 @@ def test_an_interrupt_gives_back_what_is_finished():
     out, err, seconds = interrupted(
         """
         warnings.simplefilter("ignore")
-        model = polyurn.LDA(20, tol=0, max_iter=10**9, n_init=1, random_state=1).fit(counts)
-        print(model.n_iter_ > 10, model.n_iter_ < 10**9)
+        model = polyurn.LDA(20, tol=0, max_iter=10**9, n_init=1, random_state=1)
+        try:
+            model.fit(counts)
+        except KeyboardInterrupt:
+            print(model.n_iter_ > 10, model.n_iter_ < 10**9)
         """
     )
     assert out == "True True\n", err
+    assert seconds < 1.0
+
+
+def test_an_interrupt_ends_a_search():
+    out, err, seconds = interrupted(
+        """
+        from sklearn.model_selection import GridSearchCV
+        warnings.simplefilter("ignore")
+        model = polyurn.LDA(20, tol=0, max_iter=10**9, n_init=1, random_state=1)
+        try:
+            GridSearchCV(model, {"n_components": [10, 20]}, cv=2).fit(counts)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """
+    )
+    assert out == "interrupted\n", err
     assert seconds < 1.0
 
 

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core
-from ._fitting import CountEstimator, most_likely
+from ._fitting import LIMITS, CountEstimator, most_likely
 from ._progress import Progress
 from ._results import Score
 from ._settings import request, seed_of
@@ -36,7 +36,8 @@ class AllocationModel(CountEstimator):
     a : float, default 1.0
         Equivalent sample size of the prior and shape of the Gamma prior.
     method : {"auto", "vb", "exact", "smc", "gibbs", "em", "dual-em", "icm"}, default "auto"
-        The engine that fits the tables; ``"auto"`` is ``"vb"``.
+        The engine that fits the tables; ``"auto"`` is ``"vb"``. ``"exact"`` is for models whose hidden values cannot be renamed:
+        otherwise its tables are averages over all namings, without components, and it is refused.
     random_state : int, generator or None
         The seed; an integer gives the numbers of ``--seed`` on the command line.
     n_jobs : int, optional
@@ -48,7 +49,8 @@ class AllocationModel(CountEstimator):
     pseudo_count : mapping, optional
         Pseudo-counts of every cell of the tables of some nodes.
     engine : mapping, optional
-        Further settings of the engine, by the names of :func:`polyurn.fit`.
+        Further settings of the engine, by the names of :func:`polyurn.fit`; also ``time_limit`` and ``max_memory``, which hold for
+        the fit and again for ``log_evidence_``.
     kind : {"auto", "tensor", "records"}, default "auto"
         What a plain array is: counts of cells, or records in rows. ``"auto"`` takes arrays as counts and frames as records.
     handle_unknown : {"error", "missing"}, default "error"
@@ -257,14 +259,15 @@ class AllocationModel(CountEstimator):
         check_is_fitted(self)
         if self.fit_.log_evidence is not None:
             return self.fit_.log_evidence, self.fit_["std_error"]
-        if isinstance(self.prior, str):
+        if isinstance(self._asked["prior"], str):
             raise AttributeError('there is no evidence without a prior; leave prior="none" out')
         if self._score is None:
             if self._data is None:
                 raise AttributeError("the training data did not come with the pickle; ask for log_evidence_ before, or fit again")
             if not self._data.is_whole:
                 raise AttributeError("the evidence of counts that are not whole is not defined; elbo_ bounds what stands for it")
-            asked = {**self._settings(self._method(), self._data), "method": "auto"}
+            # As it was fitted: parameters that were set since then are about the next fit.
+            asked = {**self._asked, "method": "auto"}
             asked = {name: value for name, value in asked.items() if name in EVIDENCE}
             with Progress(self.verbose) as bar:
                 result, text, interrupted = _core.score(self._data, request(**asked), False, bar.watcher)
@@ -274,4 +277,4 @@ class AllocationModel(CountEstimator):
 
 
 #: What the question of the evidence shares with that of a fit.
-EVIDENCE = ("model", "method", "a", "prior", "pseudo_count", "seed", "threads")
+EVIDENCE = ("model", "method", "a", "prior", "pseudo_count", "seed", "threads", *LIMITS)

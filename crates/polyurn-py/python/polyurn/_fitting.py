@@ -20,6 +20,10 @@ from ._settings import request, seed_of, threads_of
 from ._warnings import warn_all
 
 
+#: Limits that hold for a fit, and again for its evidence.
+LIMITS = ("time_limit", "max_memory")
+
+
 class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What all estimators share. Their parameters are attributes, as scikit-learn wants it."""
 
@@ -59,6 +63,8 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         self
         """
+        # A fit that fails leaves none behind, not that of other data.
+        vars(self).pop("fit_", None)
         kind, X = self._checked(X, reset=True)
         method = self._method()
         data = self._dataset(X, kind, method, sample_weight)
@@ -67,11 +73,24 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         settings = self._settings(method, data)
         with Progress(self.verbose) as bar:
             core, summary, interrupted = _core.fit(data, request(**settings), False, bar.watcher)
-        self.fit_ = Fit(core, json.loads(summary))
-        self._kind, self._data, self._score = kind, data, None
-        warn_all(self.fit_.warnings, interrupted)
+        found = Fit(core, json.loads(summary))
+        if found._core.is_averaged:
+            hidden = ", ".join(node["name"] for node in found.nodes if not node["seen"])
+            raise ValueError(
+                f'method="exact": tables are averages over all namings of {hidden}, which leaves no components; use "vb", "em", '
+                '"smc" or "gibbs" (log_evidence_ is exact wherever it can be), or polyurn.fit for the tables'
+            )
+        self.fit_ = found
+        self._kind, self._data, self._score, self._asked = kind, data, None, settings
+        warn_all(found.warnings, interrupted)
         self._take(X)
+        if interrupted:
+            # What is finished is here; a search or a pipeline around it has to end.
+            raise KeyboardInterrupt
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fit_")
 
     def _method(self) -> str:
         return "vb" if self.method == "auto" else self.method
@@ -84,7 +103,7 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         has_prior = not isinstance(self.prior, str)
         if not has_prior and self.a != 1.0:
             raise ValueError(f"a={self.a}: it belongs to a prior, and prior={self.prior!r} has none; leave it out")
-        engine = _engine(dict(self.engine or {}), FITTING)
+        engine = _engine(dict(self.engine or {}), (*FITTING, *LIMITS))
         return dict(
             model=self._text(data.sizes),
             a=float(self.a) if has_prior else None,
@@ -170,7 +189,7 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._nodes = axis_nodes(found._core)
         self._root = self._sample_node()
         self.core_, self.factors_ = (None, {})
-        if self.hidden_nodes_ and not found._core.is_averaged:
+        if self.hidden_nodes_:
             self.core_, self.factors_ = found.factors()
         self.components_ = self._components()
         self._n_features_out = self._n_outputs()
@@ -205,7 +224,7 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return sizes[target] if target else sum(sizes[name] for name in self.hidden_nodes_)
 
     def _training_labels(self, X: Any) -> np.ndarray | None:
-        if not self.hidden_nodes_ or self.fit_._core.is_averaged:
+        if not self.hidden_nodes_:
             return None
         if self._root is not None:
             target = self._target()

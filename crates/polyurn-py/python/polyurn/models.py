@@ -38,7 +38,8 @@ def from_edges(
     'class[2]; hair; "eye colour"; class -> hair; class -> "eye colour"'
     """
     edges = [(str(parent), str(child)) for parent, child in edges]
-    sizes = dict(sizes or {})
+    # Names may be any objects, and are known by their text.
+    sizes = {str(name): size for name, size in (sizes or {}).items()}
     names = dict.fromkeys([name for edge in edges for name in edge])
     names.update(dict.fromkeys(str(name) for name in nodes))
     unknown = [name for name in sizes if name not in names]
