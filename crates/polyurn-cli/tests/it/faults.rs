@@ -66,9 +66,9 @@ fn a_stopped_run_goes_on_from_its_checkpoint_to_the_same_bytes() {
     assert!(!folder.names().contains(&"run.ck".to_owned()), "a finished run removes its checkpoint");
 }
 
-/// Every byte of what a run of particles leaves behind when it is killed, not only of a header.
+/// Every byte of what a run of particles leaves behind when it is killed, not only of a header; and every missing end.
 #[test]
-fn a_flipped_byte_of_a_checkpoint_of_particles_is_refused_wherever_it_is() {
+fn a_flipped_byte_or_a_missing_end_of_a_checkpoint_is_refused_wherever_it_is() {
     let folder = Folder::new();
     folder.write("toy.csv", "i,j,count\n0,0,2\n0,1,1\n0,2,1\n1,2,1\n1,3,2\n2,2,1\n2,3,1\n");
     // Long runs with little to remember: many moves of few particles.
@@ -89,14 +89,18 @@ fn a_flipped_byte_of_a_checkpoint_of_particles_is_refused_wherever_it_is() {
     child.wait().unwrap();
     let good = std::fs::read(&path).unwrap();
     assert!(good.len() < 20_000, "{} bytes", good.len());
+    let refused = |bad: &[u8], what: &str| {
+        std::fs::write(&path, bad).unwrap();
+        let (code, error) = folder.fails(&resumable);
+        let is_said = error.contains("is damaged") || error.contains("is no checkpoint of this version");
+        assert!(code == 2 && is_said && error.lines().count() == 1, "{what}: {code} {error}");
+        assert_eq!(std::fs::read(&path).unwrap(), bad, "what is refused is left alone");
+    };
     for ix in 0..good.len() {
         let mut bad = good.clone();
         bad[ix] ^= 1 << (ix % 8);
-        std::fs::write(&path, &bad).unwrap();
-        let (code, error) = folder.fails(&resumable);
-        let is_said = error.contains("is damaged") || error.contains("is no checkpoint of this version");
-        assert!(code == 2 && is_said && error.lines().count() == 1, "byte {ix}: {code} {error}");
-        assert_eq!(std::fs::read(&path).unwrap(), bad, "what is refused is left alone");
+        refused(&bad, &format!("byte {ix}"));
+        refused(&good[..ix], &format!("cut at {ix}"));
     }
     std::fs::write(&path, &good).unwrap();
     assert_eq!(timeless(&folder.ok(&resumable)), whole);

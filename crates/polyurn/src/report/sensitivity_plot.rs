@@ -5,7 +5,7 @@ use super::colour::{Colour, N_SERIES};
 use super::drawing::Marker;
 use super::figure::Figure;
 use super::result::{AtPrior, ModelAtPrior, Ranking};
-use super::text::{log_value_with_error, percent_with_error, short, shorten};
+use super::text::{log_value_with_error, percent_with_error, short, shorten_apart};
 
 /// Models that are less probable than this at every size of the prior are left out.
 const LEAST_PROBABILITY: f64 = 0.005;
@@ -75,20 +75,25 @@ fn lines(
     models: &[String],
     value: impl Fn(&ModelAtPrior) -> Option<(f64, Option<f64>)>,
 ) -> Vec<Series> {
-    let line = |(ix, model): (usize, &String)| {
+    let name_of = |model: &String| {
         let known = ranking.models.iter().find(|candidate| candidate.model == *model);
-        let name = known.filter(|_| ranking.is_select && ranking.prior_sizes().len() < 2);
-        let name = name.map_or_else(|| model.clone(), |candidate| ranking.label(candidate));
+        let known = known.filter(|_| ranking.is_select && ranking.prior_sizes().len() < 2);
+        known.map_or_else(|| model.clone(), |candidate| ranking.label(candidate))
+    };
+    let names: Vec<String> = models.iter().map(name_of).collect();
+    let in_legend = shorten_apart(&names, 40);
+    let line = |(ix, model): (usize, &String)| {
+        let name = &names[ix];
         let points = at.iter().filter_map(|at| {
             let found = at.models.iter().find(|found| found.model == *model)?;
             let (y, error) = value(found)?;
             let bar = error.filter(|_| y.is_finite()).map(|error| (y - error, y + error));
-            Some(Point { x: at.a, y, bar, bracket: None, tip: tip(&name, at, found) })
+            Some(Point { x: at.a, y, bar, bracket: None, tip: tip(name, at, found) })
         });
         let marker = if ix < 3 { Marker::of(ix) } else { [Marker::Diamond, Marker::Disc, Marker::Square][ix % 3] };
         Series {
             points: points.collect(),
-            name: shorten(&name, 40),
+            name: in_legend[ix].clone(),
             colour: Colour::Series(ix),
             marker: Some(marker),
             dashed: ix >= 3,

@@ -43,6 +43,23 @@ pub fn shorten(text: &str, n_chars: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// Texts that are shortened so that those which differ still do: where their beginnings are the same, what follows is shown too.
+pub fn shorten_apart(texts: &[String], n_chars: usize) -> Vec<String> {
+    let short: Vec<String> = texts.iter().map(|text| shorten(text, n_chars)).collect();
+    let apart = |(ix, text): (usize, &String)| {
+        let alike = (0..texts.len()).filter(|&other| short[other] == short[ix] && texts[other] != *text);
+        let same = |other: usize| text.chars().zip(texts[other].chars()).take_while(|(x, y)| x == y).count();
+        let Some(n_same) = alike.map(same).min() else { return short[ix].clone() };
+        let chars: Vec<char> = text.chars().collect();
+        // From the word on in which they part.
+        let from = chars[..n_same].iter().rposition(|c| c.is_whitespace()).map_or(n_same, |blank| blank + 1);
+        let head: String = chars.iter().take(n_chars / 3).collect();
+        let tail: String = chars[from..].iter().collect();
+        format!("{}… {}", head.trim_end(), shorten(&tail, n_chars - n_chars / 3 - 2))
+    };
+    texts.iter().enumerate().map(apart).collect()
+}
+
 /// With so many decimals, and a true minus sign.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
@@ -180,6 +197,22 @@ pub fn cut_to(text: &str, most: f64, size: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_begin_alike_are_told_apart() {
+        let texts =
+            ["class[2] -> one two three; class -> k[2] -> four", "class[2] -> one two three; class -> k[3] -> four"];
+        let texts = texts.map(str::to_owned);
+        assert_eq!(shorten_apart(&texts, 30), ["class[2] -… k[2] -> four", "class[2] -… k[3] -> four"]);
+        // Others are shortened as ever; the same text twice has no difference to show.
+        let texts =
+            ["short", "a long text that is only once here", "twice the same text, word for word"].map(str::to_owned);
+        let all = [&texts[..], &texts[2..]].concat();
+        assert_eq!(shorten_apart(&all, 10), ["short", "a long te…", "twice the…", "twice the…"]);
+        // Where they part early, and in blanks alone.
+        let blanks = ["a\tb", "a b"].map(str::to_owned);
+        assert_eq!(shorten_apart(&blanks, 9).len(), 2);
+    }
 
     #[test]
     fn backticks_come_in_pairs() {

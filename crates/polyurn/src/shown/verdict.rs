@@ -36,6 +36,17 @@ struct Answer {
 const NOISE: f64 = 1.0;
 
 impl Answer {
+    /// Whether both say the same. The order of models that are level says nothing.
+    fn is_like(&self, other: &Answer) -> bool {
+        let names = |answer: &Answer| {
+            let mut all: Vec<String> = std::iter::once(&answer.best).chain(&answer.level).cloned().collect();
+            all.sort();
+            all
+        };
+        let are_level = |answer: &Answer| !answer.is_bound && !answer.is_noise && !answer.level.is_empty();
+        if are_level(self) && are_level(other) { names(self) == names(other) } else { self.text() == other.text() }
+    }
+
     fn text(&self) -> String {
         match (self.is_settled, &self.level[..]) {
             _ if self.is_bound => format!("{} by a lower bound alone", self.best),
@@ -247,7 +258,7 @@ impl ShownRanking<'_> {
         };
         let sizes: Vec<f64> = answers.iter().map(|answer| answer.size).collect();
         let told: Vec<&Answer> = answers.iter().filter(|answer| !answer.is_noise || answer.is_bound).collect();
-        if told.len() < answers.len() && told.windows(2).all(|pair| pair[0].text() == pair[1].text()) {
+        if told.len() < answers.len() && told.windows(2).all(|pair| pair[0].is_like(pair[1])) {
             let noisy: Vec<f64> = answers.iter().filter(|answer| answer.text() == UNTOLD).map(|one| one.size).collect();
             let noisy = and(&noisy.iter().map(|&size| at(&[size])).collect::<Vec<_>>());
             let untold = format!("the errors are too large to tell at {noisy}");
@@ -278,7 +289,7 @@ impl ShownRanking<'_> {
         }
         // Neighbours with the same answer are taken together.
         let runs: Vec<(String, Vec<f64>)> = answers
-            .chunk_by(|one, next| one.text() == next.text())
+            .chunk_by(Answer::is_like)
             .map(|run| (run[0].text(), run.iter().map(|answer| answer.size).collect()))
             .collect();
         Some(match &runs[..] {
@@ -375,7 +386,7 @@ fn show_nats(nats: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{more_work, obstacles, reason_of};
+    use super::{Answer, more_work, obstacles, reason_of};
 
     #[test]
     fn a_reason_speaks_of_as_many_models_as_it_is_given_for() {
@@ -386,6 +397,30 @@ mod tests {
         assert_eq!(reason_of(&names, bound, true), "of each the bound is 80 nats below the best evidence");
         assert_eq!(reason_of(&names, "about 7 states", false), "about 7 states (for r = 1)");
         assert_eq!(reason_of(&names, "a closed form", true), "a closed form");
+    }
+
+    #[test]
+    fn models_that_are_level_are_the_same_answer_in_any_order() {
+        let answer = |best: &str, level: &[&str]| Answer {
+            size: 1.0,
+            best: best.into(),
+            level: level.iter().map(|&name| name.to_owned()).collect(),
+            is_settled: true,
+            is_noise: false,
+            is_bound: false,
+        };
+        assert!(answer("A", &["B"]).is_like(&answer("B", &["A"])));
+        assert!(answer("A", &["B", "C"]).is_like(&answer("C", &["A", "B"])));
+        assert!(!answer("A", &["B"]).is_like(&answer("A", &["B", "C"])));
+        assert!(!answer("A", &["B"]).is_like(&answer("A", &[])));
+        assert!(!answer("A", &[]).is_like(&answer("B", &[])));
+        // What is only known by a bound is no level answer.
+        let bound = Answer { is_bound: true, ..answer("B", &["A"]) };
+        assert!(!answer("A", &["B"]).is_like(&bound) && bound.is_like(&bound_of("B")));
+    }
+
+    fn bound_of(best: &str) -> Answer {
+        Answer { size: 2.0, best: best.into(), level: Vec::new(), is_settled: false, is_noise: false, is_bound: true }
     }
 
     #[test]
