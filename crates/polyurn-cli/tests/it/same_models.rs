@@ -51,6 +51,13 @@ fn one_model_under_two_names_is_told() {
     assert_eq!(same(&[near, renamed]), [json!([near, renamed])]);
     assert_eq!(same(&["x[2] -> y[3]; x -> passenger critic; y -> doctor director", near]), Vec::<Value>::new());
     assert_eq!(same(&["lca(2)", "r[2] -> passenger critic doctor director; passenger ~ critic"]), Vec::<Value>::new());
+    // A hidden node with nothing seen below it says nothing, nor does one that is only heard through a node of one value.
+    let (idle, heard) =
+        ("passenger; critic; doctor; director; z[3]", "x[2] -> y[1] -> passenger critic doctor director");
+    assert_eq!(same(&["independent", idle, heard]), [json!(["independent", idle, heard])]);
+    let below = "r[2] -> passenger critic doctor director; r passenger -> z[3]";
+    assert_eq!(same(&["lca(2)", below]), [json!(["lca(2)", below])]);
+    assert_eq!(same(&[below, "r[2] -> passenger critic doctor; r passenger -> z[3] -> director"]), Vec::<Value>::new());
     // Another prior is another model.
     folder.write("own.json", OWN_A_TWO_CLASSES);
     assert_eq!(same(&["own.json", two]), Vec::<Value>::new());

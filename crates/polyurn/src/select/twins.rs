@@ -1,6 +1,6 @@
 //! Candidates that are one model under several names: they would share its probability out between them.
 //!
-//! Told where it is cheap: hidden nodes with one value are left out, seen nodes keep their names, hidden ones are matched by what
+//! Told where it is cheap: hidden nodes that say nothing are left out, seen nodes keep their names, hidden ones are matched by what
 //! is around them, and then every table and its pseudo-counts are compared. What passes is the same; of models with hidden nodes
 //! that only a search could match, nothing is said.
 
@@ -41,7 +41,7 @@ pub fn same_models(field: &Field, found: &[Option<Scored>]) -> Vec<Warning> {
     twins.into_iter().map(|group| Warning::SameModel { models: group.into_iter().map(name).collect() }).collect()
 }
 
-/// A model without its hidden nodes of one value, which say nothing.
+/// A model without the hidden nodes that say nothing: those of one value, and those with nothing below them that does.
 struct Bare<'m> {
     model: &'m Model,
     /// Size and shape of the prior, and its rate.
@@ -53,7 +53,13 @@ struct Bare<'m> {
 impl<'m> Bare<'m> {
     fn new(found: &'m Scored) -> Self {
         let model = &found.model;
-        let is_kept = |node: NodeIndex| found.is_seen[node.ix()] || model.node(node).size > 1;
+        let mut says_something = found.is_seen.clone();
+        for &at in model.topological_order().iter().rev() {
+            let node = model.node(at);
+            let is_heard = node.size > 1 && node.children.iter().any(|child| says_something[child.ix()]);
+            says_something[at.ix()] |= is_heard;
+        }
+        let is_kept = |node: NodeIndex| says_something[node.ix()];
         let all = || (0..model.n_nodes() as u32).map(NodeIndex);
         let first = |node: NodeIndex| {
             let name = found.is_seen[node.ix()].then_some(&model.node(node).name);
