@@ -43,13 +43,14 @@ pub fn shorten(text: &str, n_chars: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Texts that are shortened so that those which differ still do: where their beginnings are the same, what follows is shown too.
+/// Texts that are shortened; where the beginnings of several are the same, the word in which they part is shown too.
 pub fn shorten_apart(texts: &[String], n_chars: usize) -> Vec<String> {
     let short: Vec<String> = texts.iter().map(|text| shorten(text, n_chars)).collect();
     let apart = |(ix, text): (usize, &String)| {
         let alike = (0..texts.len()).filter(|&other| short[other] == short[ix] && texts[other] != *text);
         let same = |other: usize| text.chars().zip(texts[other].chars()).take_while(|(x, y)| x == y).count();
-        let Some(n_same) = alike.map(same).min() else { return short[ix].clone() };
+        // The one that it is most like is the hardest to be told from.
+        let Some(n_same) = alike.map(same).max() else { return short[ix].clone() };
         let chars: Vec<char> = text.chars().collect();
         // From the word on in which they part.
         let from = chars[..n_same].iter().rposition(|c| c.is_whitespace()).map_or(n_same, |blank| blank + 1);
@@ -209,9 +210,10 @@ mod tests {
             ["short", "a long text that is only once here", "twice the same text, word for word"].map(str::to_owned);
         let all = [&texts[..], &texts[2..]].concat();
         assert_eq!(shorten_apart(&all, 10), ["short", "a long te…", "twice the…", "twice the…"]);
-        // Where they part early, and in blanks alone.
-        let blanks = ["a\tb", "a b"].map(str::to_owned);
-        assert_eq!(shorten_apart(&blanks, 9).len(), 2);
+        // Two that part late, beside one that parts from them early.
+        let late = "so long a beginning x and on and on and on and on";
+        let texts = [format!("{late} one"), format!("{late} two"), "so long a beginning y and".into()];
+        assert_eq!(shorten_apart(&texts, 18), ["so lon… one", "so lon… two", "so lon… y and"]);
     }
 
     #[test]
