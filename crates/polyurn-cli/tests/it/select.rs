@@ -194,6 +194,26 @@ fn any_number_of_threads_gives_the_same_ranking() {
 }
 
 #[test]
+fn every_model_lists_the_sizes_of_its_hidden_nodes() {
+    let folder = dilemmas();
+    let data = ["--data", "dilemmas.csv", "--seed", "1", "--sensitivity", "none"];
+    let of = |flags: &[&str]| {
+        let result = folder.json(&[flags, &data].concat());
+        let models = result["models"].as_array().unwrap().iter();
+        let mut found: Vec<String> = models.map(|model| model["sizes"].to_string()).collect();
+        assert_eq!(result["best"]["sizes"], result["models"][0]["sizes"]);
+        found.sort();
+        found
+    };
+    let two = "x[2] -> passenger critic; y[3] -> doctor director";
+    let compared = of(&["compare", "--model", "lca(2)", "--model", two, "--model", "independent"]);
+    assert_eq!(compared, [r#"{"r":2}"#, r#"{"x":2,"y":3}"#, "{}"]);
+    // A size that is not chosen stands beside those that are.
+    let selected = of(&["select", "--model", "x[2] -> passenger critic; y[1..2] -> doctor director"]);
+    assert_eq!(selected, [r#"{"x":2,"y":1}"#, r#"{"x":2,"y":2}"#]);
+}
+
+#[test]
 fn closed_forms_are_those_of_score() {
     let folder = dilemmas();
     let models = ["independent", "complete", "passenger -> critic -> doctor -> director"];

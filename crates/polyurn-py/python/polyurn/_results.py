@@ -334,8 +334,9 @@ class Ranking(_Result):
         errors = [error or 0.0 for error in self._column("std_error")]
         sizes = [model["sizes"] for model in self.models]
         names = {name for size in sizes for name in size}
-        if len(names) == 1 and all(sizes):
-            name = next(iter(names))
+        varied = [name for name in names if len({size.get(name) for size in sizes}) > 1]
+        if self._found["command"] == "select" and len(varied) == 1:
+            name = varied[0]
             order = np.argsort([size[name] for size in sizes])
             x = [sizes[ix][name] for ix in order]
             ax.errorbar(x, [values[ix] for ix in order], [errors[ix] for ix in order], marker="o")

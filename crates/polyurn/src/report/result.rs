@@ -63,7 +63,7 @@ pub struct EssTrace {
 pub struct Candidate {
     /// Its text.
     pub model: String,
-    /// Hidden nodes whose sizes were varied, and their sizes.
+    /// The hidden nodes and their sizes.
     pub sizes: Vec<(String, f64)>,
     /// Size of the prior.
     pub a: Option<f64>,
@@ -248,13 +248,8 @@ impl Ranking {
         let models =
             models.iter().enumerate().map(|(ix, model)| Candidate::read(ix, model)).collect::<Result<Vec<_>>>()?;
         let index = |value: &Value| value.as_u64().map(|ix| ix as usize).filter(|&ix| ix < models.len());
-        let is_select = match value["command"].as_str() {
-            Some("select") => true,
-            Some("compare") => false,
-            _ => models.iter().any(|model| !model.sizes.is_empty()),
-        };
         Ok(Ranking {
-            is_select,
+            is_select: value["command"] == "select",
             best: index(&value["best"]["index"]).unwrap_or(0),
             verdict: text_at(value, "verdict"),
             remarks: list_at(value, "left_with_bound")
@@ -301,8 +296,9 @@ impl Ranking {
 
     /// A name for a model: its sizes if those tell it from the others, else its text.
     pub fn label(&self, candidate: &Candidate) -> String {
-        let sizes: Vec<String> =
-            candidate.sizes.iter().map(|(name, size)| format!("{name} = {}", super::text::short(*size))).collect();
+        let varied = self.varied();
+        let own = candidate.sizes.iter().filter(|(name, _)| varied.contains(&name.as_str()));
+        let sizes: Vec<String> = own.map(|(name, size)| format!("{name} = {}", super::text::short(*size))).collect();
         let mut label = if self.is_select && !sizes.is_empty() { sizes.join(", ") } else { candidate.model.clone() };
         if let (true, Some(a)) = (self.prior_sizes().len() > 1, candidate.a) {
             label += &format!(", a = {}", super::text::short(a));
@@ -367,7 +363,7 @@ impl Candidate {
         })
     }
 
-    /// The size of a node that was varied.
+    /// The size of a hidden node.
     pub fn size_of(&self, name: &str) -> Option<f64> {
         self.sizes.iter().find(|(other, _)| other == name).map(|(_, size)| *size)
     }

@@ -8,7 +8,7 @@ use crate::Seed;
 use crate::error::{Error, Result, Stop};
 use crate::select::{Candidate, Field, Findings, Ranked, Ranking, Scored, Size, left_out, same_models};
 use crate::warning::Warning;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// A ranking, to be shown.
 #[derive(Debug)]
@@ -203,7 +203,7 @@ impl<'a> ShownRanking<'a> {
             "best": {
                 "index": 0,
                 "model": self.candidate(best).model,
-                "sizes": sizes_json(self.candidate(best)),
+                "sizes": sizes_json(first),
                 "a": first.score.a,
             },
             "verdict": self.verdict(),
@@ -227,7 +227,7 @@ impl<'a> ShownRanking<'a> {
         let candidate = self.candidate(ranked);
         let mut object = ShownScore { score: &scored.score, model: &scored.model }.json(seed);
         object["model"] = json!(candidate.model);
-        object["sizes"] = sizes_json(candidate);
+        object["sizes"] = sizes_json(scored);
         object["elbo"] = scored.bound.map_or(Value::Null, number);
         object["prior_probability"] = json!(ranked.prior);
         // Bounds are no evidence: they give neither probabilities nor Bayes factors.
@@ -252,7 +252,7 @@ impl<'a> ShownRanking<'a> {
             let candidate = self.candidate(ranked);
             json!({
                 "model": candidate.model,
-                "sizes": sizes_json(candidate),
+                "sizes": sizes_json(scored),
                 "a": scored.score.a,
                 "log_marginal": number(scored.score.log_marginal),
                 "std_error": scored.score.std_error,
@@ -279,9 +279,10 @@ impl<'a> ShownRanking<'a> {
     }
 }
 
-fn sizes_json(candidate: &Candidate) -> Value {
-    let sizes = candidate.sizes.iter().map(|(node, size)| (node.clone(), json!(size)));
-    Value::Object(sizes.collect::<Map<_, _>>())
+/// The sizes of the hidden nodes: those of seen ones are the data's, and the same for all models.
+fn sizes_json(scored: &Scored) -> Value {
+    let nodes = scored.model.nodes().iter().zip(&scored.is_seen).filter(|(_, is_seen)| !**is_seen);
+    Value::Object(nodes.map(|(node, _)| (node.name.clone(), json!(node.size))).collect())
 }
 
 /// Whether a warning is about the data or the prior, and so the same for all models.

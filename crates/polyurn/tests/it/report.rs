@@ -117,16 +117,18 @@ fn the_lower_bound_is_never_called_evidence() {
 #[test]
 fn sizes_stand_in_the_order_of_the_model() {
     let node = |name: &str| json!({"name": name, "size": 2, "seen": false, "parents": []});
-    let model = |far: u32| {
+    let model = |near: u32, far: u32| {
         json!({
-            "model": "m", "sizes": {"far": far, "near": 2}, "log_marginal": -f64::from(far), "posterior_probability": 0.5,
-            "nodes": [node("near"), node("far")],
+            "model": "m", "sizes": {"far": far, "near": near, "other": 5}, "log_marginal": -f64::from(far), "posterior_probability": 0.5,
+            "nodes": [node("near"), node("other"), node("far")],
         })
     };
-    let value =
-        json!({ "command": "select", "models": [model(1), model(2)], "verdict": "(near = 2, far = 1) is best." });
+    let models = [model(2, 1), model(3, 2)];
+    let value = json!({ "command": "select", "models": models, "verdict": "(near = 2, far = 1) is best." });
     let html = Report::from_json(&value).unwrap().html();
     assert!(html.contains("near = 2, far = 1</td>") && !html.contains("far = 1, near = 2"), "{html}");
+    // A size that all models have tells none of them from the others.
+    assert!(!html.contains("other = 5"), "{html}");
 }
 
 /// As annealing leaves it: bounds on either side, and no trace of particles.
