@@ -123,7 +123,15 @@ struct Saved<R> {
 }
 
 /// States of runs under way, by their numbers.
-type States = BTreeMap<u64, Vec<u8>>;
+type States = BTreeMap<u64, Begun>;
+
+/// A run under way.
+#[derive(Clone, Serialize, Deserialize)]
+struct Begun {
+    /// How far it is, in parts of [`PARTS`]: who takes it up tells that from the first moment.
+    n_parts: u64,
+    state: Vec<u8>,
+}
 
 /// What a run is told, and what it tells.
 pub struct Watch<'w> {
@@ -275,7 +283,8 @@ where
     let done_before: HashSet<u64> = done.iter().map(|(replicate, _)| *replicate).collect();
     let missing: Vec<u64> = (0..n).filter(|replicate| !done_before.contains(replicate)).collect();
     let stop: OnceLock<Stopped> = OnceLock::new();
-    let progress = AtomicU64::new(0);
+    let n_parts_of = |replicate: &u64| begun.get(replicate).map_or(0, |begun| begun.n_parts);
+    let progress = AtomicU64::new(missing.iter().map(n_parts_of).sum());
     let fresh: Mutex<Numbered<R>> = Mutex::new(Vec::new());
     // Runs under way, the last state that each handed over, and the question that it answered. States that were saved and
     // not yet taken up stay.
@@ -296,31 +305,35 @@ where
             let is_one_by_one = team.is_one_by_one || missing.len() < team.n_threads;
             let n_threads = if is_one_by_one { team.n_threads } else { 1 };
             let one = |&replicate: &u64| {
-                let last = AtomicU64::new(0);
+                // A state that cannot be read is made again, and its parts are not counted twice.
+                let most = AtomicU64::new(begun.get(&replicate).map_or(0, |begun| begun.n_parts));
+                let now = AtomicU64::new(0);
                 let tick = |share: f64| {
-                    let now = (share * PARTS) as u64;
-                    progress.fetch_add(now.saturating_sub(last.swap(now, Ordering::Relaxed)), Ordering::Relaxed);
+                    let n_parts = (share * PARTS) as u64;
+                    now.store(n_parts, Ordering::Relaxed);
+                    let before = most.fetch_max(n_parts, Ordering::Relaxed);
+                    progress.fetch_add(n_parts.saturating_sub(before), Ordering::Relaxed);
                     if stop.get().is_some() { Err(Error::Stopped(Stop::Cancelled)) } else { Ok(()) }
                 };
                 let keep = |state: Vec<u8>, answer: u64| {
-                    lock(states).insert(replicate, state);
+                    lock(states).insert(replicate, Begun { n_parts: now.load(Ordering::Relaxed), state });
                     lock(answered).insert(replicate, answer);
                 };
-                let now = asked.load(Ordering::Relaxed);
-                lock(answered).insert(replicate, now);
+                let question = asked.load(Ordering::Relaxed);
+                lock(answered).insert(replicate, question);
                 let watch = Watch {
                     tick: &tick,
                     stop,
-                    saved: begun.get(&replicate).map(Vec::as_slice),
+                    saved: begun.get(&replicate).map(|begun| begun.state.as_slice()),
                     is_kept,
                     asked,
-                    answered: Cell::new(now),
+                    answered: Cell::new(question),
                     keep: &keep,
                 };
                 let result = run(Turn { replicate, n_threads }, &watch);
                 lock(answered).remove(&replicate);
                 let result = result?;
-                progress.fetch_add((PARTS as u64).saturating_sub(last.load(Ordering::Relaxed)), Ordering::Relaxed);
+                progress.fetch_add((PARTS as u64).saturating_sub(most.load(Ordering::Relaxed)), Ordering::Relaxed);
                 // Both at once, or a run might be kept twice or not at all.
                 let mut fresh = lock(fresh);
                 fresh.push((replicate, result));
