@@ -127,24 +127,8 @@ fn a_killed_writer_leaves_the_old_or_the_new_file() {
     let mut data = String::from("i,j\n");
     (0..4000u64).for_each(|ix| data += &format!("{},{}\n", ix * 7919 % 150, ix * 104_729 % 140));
     folder.write("t.csv", data);
-    let args = |seed: &'static str| {
-        [
-            "fit",
-            "--model",
-            "i -> j",
-            "--data",
-            "t.csv",
-            "--method",
-            "em",
-            "--max-iter",
-            "1",
-            "-q",
-            "-o",
-            "f.polyurn",
-            "--seed",
-            seed,
-        ]
-    };
+    let fit = ["fit", "--model", "i -> j", "--data", "t.csv", "--method", "em", "--max-iter", "1", "-q"];
+    let args = |seed: &'static str| [&fit[..], &["-o", "f.polyurn", "--seed", seed]].concat();
     let path = folder.path().join("f.polyurn");
     let mut whole = Vec::new();
     let mut longest = Duration::ZERO;
@@ -158,12 +142,13 @@ fn a_killed_writer_leaves_the_old_or_the_new_file() {
     let (mut random, mut n_killed, mut n_changed) = (12_345u64, 0, 0);
     let mut reach = longest;
     let mut before = whole[1].clone();
-    for round in 0..100 {
-        let mut child = folder
-            .command(&args(if round % 2 == 0 { "1" } else { "2" }))
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
+    // Until a hundred were killed; those that were over before are not counted.
+    for round in 0.. {
+        if n_killed == 100 {
+            break;
+        }
+        let seed = if round % 2 == 0 { "1" } else { "2" };
+        let mut child = folder.command(&args(seed)).stdout(std::process::Stdio::null()).spawn().unwrap();
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         std::thread::sleep(reach.mul_f64((random >> 33) as f64 / (1u64 << 31) as f64));
         let is_over = child.try_wait().unwrap().is_some();
@@ -178,7 +163,7 @@ fn a_killed_writer_leaves_the_old_or_the_new_file() {
         before = now;
     }
     // Some were killed before the file was there, and some after.
-    assert!(n_killed >= 20 && n_changed >= 3, "{n_killed} killed, {n_changed} changes");
+    assert!(n_changed >= 3, "{n_changed} changes");
 }
 
 #[test]
