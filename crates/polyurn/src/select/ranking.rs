@@ -20,7 +20,8 @@ pub struct Ranked {
     /// by the weights.
     pub apart: f64,
     /// Probability given the data, among the models whose evidence is known, and its standard error, infinite where nothing is
-    /// known of that. None where no more than a bound is known, of this model or of the best.
+    /// known of that. None where no more than a bound is known, of this model or of the best, and where it is the only one that
+    /// was scored of several that may be the best.
     pub posterior: Option<(f64, f64)>,
     /// ln of the Bayes factor against the best model, and its standard error, likewise.
     pub log_bayes_factor: Option<(f64, f64)>,
@@ -79,7 +80,7 @@ impl Ranking {
         let total = log_sum_exp(&logs);
         let probabilities: Vec<f64> = logs.iter().map(|ln| (ln - total).exp()).collect();
         let probability_errors = probability_errors(&logs, &probabilities, &errors);
-        let ranked: Vec<Ranked> = order
+        let mut ranked: Vec<Ranked> = order
             .iter()
             .map(|&candidate| {
                 let place = known.iter().position(|&ix| ix == candidate);
@@ -101,6 +102,12 @@ impl Ranking {
         let n_missing = (0..found.len()).filter(|&ix| found[ix].is_none() && weights[ix] > 0.0).count();
         let reach = Gaps::seen(order.iter().map(|&ix| of(ix))).reach();
         let verdict = Verdict::of(&ranked, is_best_unknown, n_missing, reach);
+        // Sure to be the best of one is no probability.
+        if let [alone] = known[..]
+            && (verdict.n_missing > 0 || !verdict.unscored.is_empty())
+        {
+            ranked.iter_mut().filter(|ranked| ranked.candidate == alone).for_each(|ranked| ranked.posterior = None);
+        }
         Ok(Ranking { ranked, verdict })
     }
 }

@@ -79,6 +79,23 @@ fn a_bound_has_no_probability_and_the_others_share_it_all() {
     assert_eq!(near.verdict.unscored, [2]);
 }
 
+/// Where a job was stopped after one score, that model is the best of one.
+#[test]
+fn the_only_model_that_was_scored_is_not_sure_to_be_the_best() {
+    let mut found = found();
+    found[0] = None;
+    found[2] = None;
+    let alone = Ranking::new(&found, &[1.0; 3]).unwrap();
+    assert!(alone.ranked.len() == 1 && alone.ranked[0].posterior.is_none() && alone.verdict.n_missing == 2);
+    // The others have weight nothing.
+    assert_eq!(Ranking::new(&found, &[0.0, 1.0, 0.0]).unwrap().ranked[0].posterior, Some((1.0, 0.0)));
+    // Bounds of the others are no evidence, but may rule them out.
+    let near = with([(Some((-100.0, Some(0.1))), -110.0), (None, -144.0), (None, -130.0)]);
+    assert!(near.ranked.iter().all(|ranked| ranked.posterior.is_none()), "{near:?}");
+    let far = with([(Some((-100.0, Some(0.1))), -110.0), (None, -150.0), (None, -170.0)]);
+    assert_eq!(far.ranked[0].posterior, Some((1.0, 0.0)), "{far:?}");
+}
+
 #[test]
 fn where_no_gap_was_seen_a_bound_leaves_everything_open() {
     let closed = with([(Some((-100.0, Some(0.0))), -100.0), (None, -5000.0), (Some((-103.0, Some(0.0))), -103.0)]);
