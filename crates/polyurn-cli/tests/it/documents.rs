@@ -1,7 +1,7 @@
 //! Every command in the README and in the guide does what is printed below it.
 //!
 //! In such a file, a comment `<!-- file NAME -->` before a fenced block says that the block is that file. A block of kind `sh`
-//! holds commands; when the next thing after it is a block of kind `text`, that is what the last command prints, but for
+//! holds commands, of which those of `polyurn` and `grep` are run; when the next thing after it is a block of kind `text`, that is what the last command prints, but for
 //! times and the widths of columns. A line `..` stands for any number of lines.
 
 use crate::support::Folder;
@@ -74,9 +74,13 @@ fn check(path: &Path) -> usize {
         match (block.kind.as_str(), file) {
             (_, Some(name)) => drop(folder.write(name, &block.text)),
             ("sh", None) => {
-                for line in block.text.lines().filter(|line| line.starts_with("polyurn ")) {
-                    printed = Some(run(&folder, line, path));
-                    n_commands += 1;
+                for line in block.text.lines() {
+                    if line.starts_with("polyurn ") {
+                        printed = Some(run(&folder, line, path));
+                        n_commands += 1;
+                    } else if line.starts_with("grep ") {
+                        run(&folder, line, path);
+                    }
                 }
                 continue;
             }
