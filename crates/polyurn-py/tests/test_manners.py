@@ -241,6 +241,16 @@ def test_a_watcher_that_fails_stops_the_run(counts):
     assert time.perf_counter() - start < 2.0
 
 
+def test_a_fault_of_ours_is_a_runtime_error(counts):
+    """Not the end of the interpreter, nor an exception that nobody catches."""
+    from polyurn import _core
+    from polyurn._data import as_dataset
+    from polyurn._settings import request
+
+    with pytest.raises(RuntimeError, match="broke an invariant of its own"):
+        _core.rank(False, as_dataset(counts, fractions=False), [], None, request(seed=1, threads=1), True, None)
+
+
 def test_python_adds_less_than_a_twentieth_to_a_fit_of_a_second():
     rng = np.random.default_rng(0)
     X = rng.poisson(0.5, size=(300, 400))
