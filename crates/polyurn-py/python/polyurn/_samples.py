@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._encode import narrow
 from ._fits import Fit
 from ._tables import Records
 
@@ -76,7 +77,8 @@ def best_of(posteriors: list[np.ndarray]) -> np.ndarray:
 def place_codes(fit: Fit, node: str, codes: np.ndarray, labels: list[str], drops: bool) -> np.ndarray:
     """Codes of the fit for the values of a column; -1 for missing values."""
     place = {name: code for code, name in enumerate(fit.labels(node))}
-    mapped = np.array([place.get(name, -2) for name in labels] + [-1], dtype=np.int32)[codes]
+    # In as few bytes as they need: there may be very many.
+    mapped = narrow(np.array([place.get(name, -2) for name in labels] + [-1], dtype=np.int64), len(place))[codes]
     is_unknown = mapped == -2
     if is_unknown.any():
         if not drops:
