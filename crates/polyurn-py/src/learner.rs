@@ -38,6 +38,8 @@ pub struct Learner {
     settings: StochasticVb,
     batches: BatchOptions,
     said: Vec<Warning>,
+    /// Of all batches together.
+    deadline: Option<Instant>,
     state: Mutex<State>,
 }
 
@@ -95,6 +97,7 @@ impl Learner {
             is_numbered: nodes_with_uneven_prior(&model, &prior),
             ..Default::default()
         };
+        let deadline = request.time().map(|limit| Instant::now() + limit);
         let state = Mutex::new(State { n_passes: 1, ..Default::default() });
         Ok(Learner {
             request,
@@ -107,6 +110,7 @@ impl Learner {
             settings,
             batches,
             said,
+            deadline,
             state,
         })
     }
@@ -119,7 +123,7 @@ impl Learner {
         counts: Option<Bound<'_, PyAny>>,
         n_rows: usize,
         watcher: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<bool> {
+    ) -> PyResult<(bool, bool)> {
         let held = HeldRows::new(columns, counts.as_ref(), n_rows)?;
         let rows = held.rows();
         self.learn(py, watcher, |batcher| rows.push_all(batcher))
@@ -133,7 +137,7 @@ impl Learner {
         path: PathBuf,
         format: Option<&str>,
         watcher: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<bool> {
+    ) -> PyResult<(bool, bool)> {
         let format = format.map(str::parse::<Format>).transpose().or_exception()?;
         let options = ReadOptions { format, ..Default::default() };
         self.learn(py, watcher, |batcher| read_rows(&path, &options, batcher).map(drop))
@@ -162,15 +166,16 @@ impl Learner {
 }
 
 impl Learner {
-    /// Reads all rows that `push` has, and learns from a batch whenever there is one. Whether it was interrupted, after which what was
-    /// learned stays.
+    /// Reads all rows that `push` has, and learns from a batch whenever there is one. Whether it was cut short, after which what was
+    /// learned stays, and whether an interrupt did that.
     fn learn(
         &self,
         py: Python<'_>,
         watcher: Option<Bound<'_, PyAny>>,
         push: impl FnOnce(&mut Batcher<'_, &mut dyn FnMut(RowBatch) -> Result<()>>) -> Result<()> + Send,
-    ) -> PyResult<bool> {
-        let work = Work { watcher, time_limit: self.request.time(), checkpoint: None };
+    ) -> PyResult<(bool, bool)> {
+        let time_limit = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let work = Work { watcher, time_limit, checkpoint: None };
         let (is_cut, interrupted) = work.run(py, |control, _| {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let start = Instant::now();
@@ -188,7 +193,7 @@ impl Learner {
         if interrupted && self.n_tokens() == 0 {
             return Err(PyKeyboardInterrupt::new_err("interrupted before there was a batch"));
         }
-        Ok(is_cut || interrupted)
+        Ok((is_cut || interrupted, interrupted))
     }
 
     fn take_all(

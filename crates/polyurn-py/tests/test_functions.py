@@ -1,6 +1,7 @@
 """Functions and their results."""
 
 import json
+import pickle
 
 import numpy as np
 import polyurn
@@ -169,6 +170,7 @@ def test_every_result_is_text_json_and_a_table():
         assert not str(result).startswith("<") and len(str(result).splitlines()) > 1, type(result)
         assert repr(result).startswith("<") and "<table>" in result._repr_html_()
         assert len(result.to_pandas()) > 0
+        assert pickle.loads(pickle.dumps(result)).to_dict() == result.to_dict()
     assert "0.1" in str(results[1]) and "perplexity" in str(results[2]) and "class" in str(results[5])
     # A row of a new document has no probability of its own.
     assert results[6].to_dict()["log_probability"][0] is None

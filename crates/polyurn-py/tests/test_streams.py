@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import subprocess
+import time
 
 import numpy as np
 import pandas as pd
@@ -215,3 +216,11 @@ def test_a_stream_of_batches_is_learned_from_one_by_one(corpus):
         polyurn.fit(DOCS, parts, particles=3, **settings)
     with pytest.raises(ValueError, match="have lost their order"):
         polyurn.fit(DOCS, polyurn.records(table), **settings)
+
+
+def test_a_time_limit_holds_for_all_batches_of_a_stream_together(corpus):
+    table, _, n_tokens = corpus
+    start = time.perf_counter()
+    with pytest.warns(polyurn.TimeWarning):
+        fit = polyurn.fit(DOCS, table, method="svb", tokens=n_tokens, seen=["doc", "word"], passes=10**6, time_limit=0.5, random_state=1)
+    assert 0.5 <= time.perf_counter() - start < 2.0 and fit["batches"] > 1

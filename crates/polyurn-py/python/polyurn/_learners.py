@@ -40,7 +40,7 @@ def fit_stream(X: Any, settings: Mapping[str, Any], kind: str, progress: bool | 
     if passes > 1 and isinstance(X, Iterator):
         raise ValueError(f"passes={passes}: these batches can be gone through only once; give a list of them, or one pass")
     core = _core.Learner(request(**asked), seen_of(seen), [local] if isinstance(local, str) else local, n_rows)
-    is_cut = False
+    is_cut, interrupted = False, False
     with Progress(progress) as bar:
         for number in range(passes):
             if is_cut:
@@ -48,16 +48,16 @@ def fit_stream(X: Any, settings: Mapping[str, Any], kind: str, progress: bool | 
             if number > 0:
                 core.start_pass()
             if isinstance(X, (str, os.PathLike)):
-                is_cut = core.read(os.fspath(X), None, bar.watcher)
+                is_cut, interrupted = core.read(os.fspath(X), None, bar.watcher)
                 continue
             for part in _parts(X):
                 columns, counts, size = batch_of(part, kind)
-                is_cut = core.update(columns, counts, size, bar.watcher)
+                is_cut, interrupted = core.update(columns, counts, size, bar.watcher)
                 if is_cut:
                     break
     found, summary = core.finish(os.fspath(X) if isinstance(X, (str, os.PathLike)) else "stream")
     fit = Fit(found, json.loads(summary))
-    warn_all(fit.warnings, is_cut and asked.get("time_limit") is None)
+    warn_all(fit.warnings, interrupted)
     return fit
 
 
