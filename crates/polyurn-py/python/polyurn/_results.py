@@ -32,7 +32,7 @@ class Shown:
 
     def __str__(self) -> str:
         head, rows, caption = self._rows()
-        table = [head, *rows] if any(head) else rows
+        table = [head, *rows] if head[0] else rows
         widths = [max(len(row[ix]) for row in table) for ix in range(len(head))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table]
         return "\n".join([caption, *lines] if caption else lines)
