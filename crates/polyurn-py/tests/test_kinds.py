@@ -128,3 +128,20 @@ def test_a_kind_that_contradicts_is_refused_in_one_line(tmp_path):
     # Numbered axes with names may be either.
     named = polyurn.tensor([[0, 1], [0, 1]], [2, 1], (2, 2), names=["i", "j"])
     assert len({polyurn.score("i -> j", named, kind=kind).log_evidence for kind in ("auto", "records", "tensor")}) == 1
+
+
+def test_a_matrix_that_was_taken_for_records_is_hinted_at():
+    hint = 'taken for records: say kind="matrix"'
+    for frame in (pd.DataFrame(MATRIX, columns=WORDS), pl.DataFrame(MATRIX, schema=WORDS), pa.table(dict(zip(WORDS, MATRIX.T)))):
+        for act in (
+            lambda: polyurn.score("lda(2)", frame),
+            lambda: polyurn.fit("row -> k[2] -> column", frame),
+            lambda: polyurn.select("nmf(1..2)", frame),
+            lambda: polyurn.AllocationModel("lda(2)").fit(frame),
+        ):
+            with pytest.raises(ValueError, match=hint) as caught:
+                act()
+            assert hint in str(caught.value).splitlines()[0]
+    with pytest.raises(ValueError) as caught:
+        polyurn.score("lda(2)", {"a": ["x"], "b": ["y"], "c": ["z"]})
+    assert "kind" not in str(caught.value)

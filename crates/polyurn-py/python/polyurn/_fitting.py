@@ -18,7 +18,7 @@ from ._progress import Progress
 from ._results import Score
 from ._samples import Groups, Rows, Samples, axis_nodes
 from ._settings import FITTING, engine_settings, request, seed_of, threads_of
-from ._tables import Frame, Records, agreed, check_axes, check_kind, is_table, refuse_records
+from ._tables import Frame, Records, agreed, check_axes, check_kind, hinting, is_table, refuse_records
 from ._warnings import warn_all
 
 #: Limits that hold for a fit, and again for its evidence.
@@ -76,6 +76,7 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         # A fit that fails leaves none behind, not that of other data.
         self.__dict__.pop("fit_", None)
+        given = X
         kind, X = self._checked(X, reset=True)
         method = self._method()
         data = self._dataset(X, kind, method, sample_weight)
@@ -84,7 +85,7 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         settings = self._settings(method, kind, data)
         if method == "exact":
             self._refuse_averages(data, settings)
-        with Progress(self.verbose) as bar:
+        with hinting(given, self.kind), Progress(self.verbose) as bar:
             core, summary, interrupted = _core.fit(data, request(**settings), False, bar.watcher)
         found = self.fit_ = Fit(core, json.loads(summary))
         self._kind, self._data, self._asked = kind, data, settings

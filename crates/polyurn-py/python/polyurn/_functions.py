@@ -16,6 +16,7 @@ from ._learners import LEARNING, fit_stream
 from ._progress import Progress
 from ._results import Curve, Ranking, Score
 from ._settings import FITTING, SCORING, engine_settings, request, seed_of, threads_of
+from ._tables import hinting
 from ._warnings import warn_all, warn_lines
 
 #: Engines whose counts may be fractions.
@@ -119,11 +120,12 @@ def score(
     if handle_unknown != "error":
         raise ValueError("handle_unknown: it is about held-out records; give heldout, or leave it out")
     data = as_dataset(X, fractions=method in FRACTIONS, kind=kind)
-    if a is None or np.isscalar(a):
-        return _score_at(data, settings, a, _is_ours(X), progress)
-    if checkpoint is not None:
-        raise ValueError("checkpoint: a curve has none; give one value of a")
-    return Curve(_scores_at(data, settings, a, progress))
+    with hinting(X, kind):
+        if a is None or np.isscalar(a):
+            return _score_at(data, settings, a, _is_ours(X), progress)
+        if checkpoint is not None:
+            raise ValueError("checkpoint: a curve has none; give one value of a")
+        return Curve(_scores_at(data, settings, a, progress))
 
 
 #: Parameters that go on as they are.
@@ -271,7 +273,7 @@ def _rank(
     asked = request(**_shared(locals(), SCORING), **own)
     weights = None if model_prior is None else {str(key): float(weight) for key, weight in model_prior.items()}
     data = as_dataset(X, fractions=method in FRACTIONS, kind=kind)
-    with Progress(progress) as bar:
+    with hinting(X, kind), Progress(progress) as bar:
         found = _core.rank(is_select, data, models, weights, asked, _is_ours(X), bar.watcher)
     result, text, lines, interrupted = found
     ranking = Ranking(json.loads(result), text)
@@ -334,7 +336,7 @@ def fit(
         return fit_stream(X, {**_shared(locals(), LEARNING), "model": model, "a": a}, kind, progress)
     asked = request(**_shared(locals(), FITTING), model=model, a=a)
     data = as_dataset(X, fractions=method in FRACTIONS, kind=kind)
-    with Progress(progress) as bar:
+    with hinting(X, kind), Progress(progress) as bar:
         core, summary, interrupted = _core.fit(data, asked, _is_ours(X), bar.watcher)
     found = Fit(core, json.loads(summary))
     warn_all(found.warnings, interrupted)

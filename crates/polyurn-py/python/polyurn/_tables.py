@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,20 @@ class Frame:
             return self.table.to_numpy()
         columns = [plain_numbers(column) for column in self.columns.values()]
         return np.column_stack(columns) if columns else np.empty((0, 0))
+
+
+@contextlib.contextmanager
+def hinting(X: Any, kind: str) -> Iterator[None]:
+    """Adds to a complaint about columns that the frame may have been meant for a matrix."""
+    try:
+        yield
+    except ValueError as error:
+        may_be_matrix = kind == "auto" and (is_pandas(X) or is_polars(X) or isinstance(X, Mapping) or hasattr(X, "column_names"))
+        if may_be_matrix and "column" in str(error) and all(map(is_numeric, Frame(X).columns.values())):
+            first, *rest = str(error).split("\n")
+            hint = 'this frame of numbers was taken for records: say kind="matrix" if it holds counts'
+            raise ValueError("\n".join([f"{first}; {hint}", *rest])) from None
+        raise
 
 
 def is_numeric(column: Any) -> bool:
