@@ -159,9 +159,10 @@ impl Learner {
         state.fit.as_ref().map_or(0, |fit| fit.learner.n_tokens_seen())
     }
 
-    /// What it has come to: the fit, and what there is to say of it as JSON. `data` is what the stream is called.
-    fn finish(&self, py: Python<'_>, data: &str) -> PyResult<(Fit, String)> {
-        py.detach(|| self.outcome(data)).or_exception()
+    /// What it has come to: the fit, and what there is to say of it as JSON. `data` is what the stream is called; `is_cut` says that an
+    /// interrupt came between two batches.
+    fn finish(&self, py: Python<'_>, data: &str, is_cut: bool) -> PyResult<(Fit, String)> {
+        py.detach(|| self.outcome(data, is_cut)).or_exception()
     }
 }
 
@@ -224,9 +225,9 @@ impl Learner {
         batcher.finish_pass()
     }
 
-    fn outcome(&self, data: &str) -> Result<(Fit, String)> {
+    fn outcome(&self, data: &str, is_cut: bool) -> Result<(Fit, String)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (seconds, n_passes, is_cut) = (state.time.as_secs_f64(), state.n_passes, state.is_cut);
+        let (seconds, n_passes, is_cut) = (state.time.as_secs_f64(), state.n_passes, state.is_cut || is_cut);
         let Some(stream) = &mut state.fit else {
             return Err(Error::Setting(format!("{data}: there are no tokens to learn from")));
         };

@@ -40,25 +40,32 @@ def fit_stream(X: Any, settings: Mapping[str, Any], kind: str, progress: bool | 
     if passes > 1 and isinstance(X, Iterator):
         raise ValueError(f"passes={passes}: these batches can be gone through only once; give a list of them, or one pass")
     core = _core.Learner(request(**asked), seen_of(seen), [local] if isinstance(local, str) else local, n_rows)
-    is_cut, interrupted = False, False
+    interrupted = False
     with Progress(progress) as bar:
-        for number in range(passes):
-            if is_cut:
-                break
-            if number > 0:
-                core.start_pass()
-            if isinstance(X, (str, os.PathLike)):
-                is_cut, interrupted = core.read(os.fspath(X), None, bar.watcher)
-                continue
-            for part in _parts(X):
-                columns, counts, size = batch_of(part, kind)
-                is_cut, interrupted = core.update(columns, counts, size, bar.watcher)
-                if is_cut:
-                    break
-    found, summary = core.finish(os.fspath(X) if isinstance(X, (str, os.PathLike)) else "stream")
+        try:
+            interrupted = _learn(core, X, kind, passes, bar.watcher)
+        except KeyboardInterrupt:
+            # It came between two batches. What was learned is an answer, if there was anything.
+            if core.n_tokens == 0:
+                raise
+            interrupted = True
+    found, summary = core.finish(os.fspath(X) if isinstance(X, (str, os.PathLike)) else "stream", interrupted)
     fit = Fit(found, json.loads(summary))
     warn_all(fit.warnings, interrupted)
     return fit
+
+
+def _learn(core: _core.Learner, X: Any, kind: str, passes: int, watcher: Any) -> bool:
+    """Goes through all batches as often as is asked for, until somebody interrupts it or the time is up. Whether the first was so."""
+    for number in range(passes):
+        if number > 0:
+            core.start_pass()
+        is_file = isinstance(X, (str, os.PathLike))
+        for part in [X] if is_file else _parts(X):
+            is_cut, interrupted = core.read(os.fspath(part), None, watcher) if is_file else core.update(*batch_of(part, kind), watcher)
+            if is_cut:
+                return interrupted
+    return False
 
 
 def _parts(X: Any) -> Iterable[Any]:
