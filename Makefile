@@ -9,7 +9,7 @@ PROGRAM = $$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)
 BESIDE := numpy scipy pandas polars pyarrow sparse scikit-learn matplotlib arviz tqdm
 PEERS := pgmpy pyttb stepmix
 
-.PHONY: test test-rust test-browser test-python test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc
+.PHONY: test test-rust test-browser test-python test-install test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc
 
 test: test-rust test-python test-browser
 
@@ -21,9 +21,13 @@ test-rust:
 test-browser:
 	CARGO="$(CARGO)" tests/browser/run
 
-# Long statistical suites: everything, also the tests marked as ignored, with optimisation; and the notebooks.
-test-long: test-notebooks
+# Long statistical suites: everything, also the tests marked as ignored, with optimisation; the notebooks; and `pip install .`.
+test-long: test-notebooks test-install
 	$(CARGO) test --workspace --release -- --include-ignored
+
+# `pip install .` in a clean environment from a clean clone of what is committed.
+test-install:
+	tests/install
 
 # Runs docs/notebooks as they are, with the wheel that test-python installs. They assert what they say.
 test-notebooks: test-python $(VENV)/notebooks
@@ -35,7 +39,7 @@ $(VENV)/notebooks: $(VENV)/bin/python Makefile
 	$(VENV)/bin/python -m pip install --quiet nbclient ipykernel
 	touch $@
 
-# The Python package, as the wheel that is built here: its tests, the examples in its docstrings, and its numbers beside those of
+# The Python package, as the wheel that is built here: its tests, its types, the examples in its docstrings, and its numbers beside those of
 # scikit-learn, pgmpy, pyttb and StepMix. Then fit files and exports as Python reads them, and what is seen on a terminal. The wheel
 # has the optimisation of the other tests, so that nothing is built twice.
 test-python: $(VENV)/python-tests
@@ -47,7 +51,7 @@ test-python: $(VENV)/python-tests
 	POLYURN="$(PROGRAM)" $(VENV)/bin/python -W ignore -m unittest discover -s tests/python
 
 $(VENV)/python-tests: $(VENV)/bin/python Makefile
-	$(VENV)/bin/python -m pip install --quiet maturin pytest $(BESIDE) $(PEERS)
+	$(VENV)/bin/python -m pip install --quiet maturin pytest mypy $(BESIDE) $(PEERS)
 	touch $@
 
 # Breaks the particle engine in known ways, one at a time, and names the test that goes red. Needs Python 3 as well.

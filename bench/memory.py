@@ -1,14 +1,15 @@
 """Memory that the Python package adds while it takes up records: one kind of table, in this process.
 
 Usage: memory.py KIND N_ROWS. Prints a JSON object with megabytes: of the table itself, the most that was added while it was read, and what is
-held afterwards. Rows are distinct, but for the kind `repeated`. Without arguments all kinds with ten million rows, each in a process of its own.
+held afterwards. Rows are distinct, but for the kinds `repeated` and `classes`; the latter is a fit of an estimator. Without arguments all kinds with ten million rows, each in a process of its own.
 """
 
 import json
 import subprocess
 import sys
+import warnings
 
-KINDS = ["coo64", "coo32", "repeated", "csr", "full", "categories", "objects", "missing", "arrow", "dictionary"]
+KINDS = ["classes", "coo64", "coo32", "repeated", "csr", "full", "categories", "objects", "missing", "arrow", "dictionary"]
 SIDE = 300
 
 
@@ -40,6 +41,13 @@ def table(kind, n_rows):
     """What is given, how it is read, and its bytes."""
     import numpy as np
     import polyurn
+
+    if kind == "classes":
+        # An estimator, of which a small fit is made before, so that what it imports and compiles is not counted.
+        answers = np.stack([column % 3 for column in columns(n_rows, np.int8)], axis=1)
+        fit = polyurn.LatentClass(2, random_state=1, n_init=1, max_iter=2).fit
+        fit(answers[:1000])
+        return lambda: fit(answers), answers.nbytes
 
     if kind in ("coo64", "coo32", "repeated"):
         dtype = np.int64 if kind == "coo64" else np.int32
@@ -88,12 +96,16 @@ def measure(kind, n_rows):
     before = status("VmRSS")
     forget_peak()
     data = read()
+    if kind == "classes":
+        data = data._data
     added, after = status("VmHWM") - before, status("VmRSS") - before
-    assert len(data) == (1000 if kind == "repeated" else n_rows), len(data)
+    assert len(data) == {"repeated": 1000, "classes": 27}.get(kind, n_rows), len(data)
     return {"table": own / 1e6, "added": added / 1e6, "held": after / 1e6}
 
 
 if __name__ == "__main__":
+    # A fit of two sweeps has not converged.
+    warnings.simplefilter("ignore")
     if len(sys.argv) == 3:
         print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))
     else:

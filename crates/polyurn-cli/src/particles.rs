@@ -2,7 +2,7 @@
 
 use crate::args::{KernelArg, ParticleArgs, SchemeArg};
 use polyurn::engine::Problem;
-use polyurn::engine::smc::{Order, Scheme, Wish};
+use polyurn::engine::smc::{Scheme, Wish};
 use polyurn::score::order_by;
 use polyurn::simd::Isa;
 use polyurn::{Error, Result};
@@ -40,42 +40,26 @@ impl ParticleArgs {
     }
 
     /// What was asked for, and the node to order tokens by.
-    pub fn wish(&self) -> Result<(Wish, Option<&str>)> {
-        if self.cooling.is_some() && (self.heat == Some(1.0) || (self.heat.is_none() && self.rejuvenate == Some(0))) {
-            return Err(Error::Setting("--cooling: there is nothing to cool without --heat above 1".into()));
-        }
-        let (order, by) = match self.order.as_deref() {
-            None | Some("auto") => (Order::Auto, None),
-            Some("random") => (Order::Random, None),
-            Some("given") => (Order::Given, None),
-            Some(text) => match text.strip_prefix("by:") {
-                Some(name) => (Order::Auto, Some(name)),
-                None => {
-                    let message = format!("--order {text}: expected auto, random, given or by:NODE");
-                    return Err(Error::Setting(message));
-                }
-            },
-        };
+    pub fn wish(&self) -> Result<(Wish, Option<String>)> {
         let scheme = match self.resample {
             None | Some(SchemeArg::Systematic) => Scheme::Systematic,
             Some(SchemeArg::Stratified) => Scheme::Stratified,
             Some(SchemeArg::Residual) => Scheme::Residual,
             Some(SchemeArg::Multinomial) => Scheme::Multinomial,
         };
-        let wish = Wish {
+        let mut wish = Wish {
             particles: self.particles.map(|n| n as usize),
             runs: self.runs,
             rejuvenation: self.rejuvenate,
             heat: self.heat,
-            start_pseudo_count: None,
             n_cooling: self.cooling,
             n_reallocations: self.split_merge,
-            order,
             scheme,
             when: self.ess,
-            seconds_per_run: None,
-            time_limit: None,
+            ..Default::default()
         };
+        wish.check()?;
+        let by = wish.take_order(self.order.as_deref().unwrap_or("auto"))?;
         Ok((wish, by))
     }
 
@@ -83,7 +67,7 @@ impl ParticleArgs {
     pub fn wish_for(&self, problem: &Problem<'_>, time_limit: Option<Duration>) -> Result<Wish> {
         let (mut wish, by) = self.wish()?;
         if let Some(name) = by {
-            wish.order = order_by(name, problem)?;
+            wish.order = order_by(&name, problem)?;
         }
         Ok(Wish { time_limit, ..wish })
     }

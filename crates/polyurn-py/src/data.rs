@@ -2,7 +2,9 @@
 
 use crate::codes::{CodeArray, Codes, array_of};
 use crate::errors::OrException;
+use crate::pickle::{self, Parts};
 use crate::run::Work;
+use crate::words::in_python;
 use numpy::ndarray::ArrayView1;
 use numpy::{PyArray1, PyReadonlyArray1};
 use polyurn::control::Control;
@@ -29,15 +31,23 @@ type Column<'py> = (Option<String>, Bound<'py, PyAny>, Option<Vec<String>>, Opti
 const TICK: usize = 1 << 16;
 
 /// Counts of rows, held while they are read.
-enum CountArray<'py> {
+pub enum CountArray<'py> {
+    /// Each row is a token.
     Ones,
+    /// Whole numbers of 64 bits.
     Long(PyReadonlyArray1<'py, u64>),
+    /// Of fewer; none is negative.
     Short(CodeArray<'py>),
+    /// Any numbers; NaN is an unknown count.
     Real(PyReadonlyArray1<'py, f64>),
 }
 
 impl<'py> CountArray<'py> {
-    fn new(counts: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+    /// Takes up an array of counts.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn new(counts: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
         let Some(counts) = counts else { return Ok(CountArray::Ones) };
         array_of(counts)
             .map(CountArray::Long)
@@ -46,7 +56,8 @@ impl<'py> CountArray<'py> {
             .ok_or_else(|| PyValueError::new_err("counts: expected an array of integers or of float64"))
     }
 
-    fn counts(&self) -> RowCounts<'_> {
+    /// The counts, which can be read without the interpreter's lock.
+    pub fn counts(&self) -> RowCounts<'_> {
         match self {
             CountArray::Ones => RowCounts::Ones,
             CountArray::Long(array) => RowCounts::Long(array.as_array()),
@@ -58,7 +69,7 @@ impl<'py> CountArray<'py> {
 
 /// Counts of rows.
 #[derive(Clone, Copy)]
-enum RowCounts<'a> {
+pub enum RowCounts<'a> {
     /// Each row is a token.
     Ones,
     /// Whole numbers of 64 bits.
@@ -70,7 +81,11 @@ enum RowCounts<'a> {
 }
 
 impl RowCounts<'_> {
-    fn at(&self, row: usize) -> Result<RowCount, String> {
+    /// That of a row.
+    ///
+    /// # Errors
+    /// A number that is no count.
+    pub fn at(&self, row: usize) -> Result<RowCount, String> {
         let too_few = "there are fewer counts than rows";
         match self {
             RowCounts::Ones => Ok(RowCount::Tokens(1)),
@@ -122,20 +137,32 @@ impl Dataset {
         Dataset::finished(builder, interrupted)
     }
 
-    /// Collects the cells of a full array that are not zero: `counts` has all of them, the last axis fastest.
+    /// Collects the cells of a full array that are not zero: `counts` has all of them, the last axis fastest. `labels` are what the
+    /// values of each axis are called, where they are called anything.
     #[staticmethod]
+    #[pyo3(signature = (source, counts, shape, labels, fractions))]
     fn from_cells(
         py: Python<'_>,
         source: &str,
         counts: Bound<'_, PyAny>,
         shape: Vec<u32>,
+        labels: Option<Vec<Option<Vec<String>>>>,
         fractions: bool,
     ) -> PyResult<Self> {
         let mut builder = DatasetBuilder::new(source);
         if fractions {
             builder.take_fractions();
         }
-        shape.iter().for_each(|&size| builder.index_column(None, 0, Some(size)));
+        let mut labels = labels.unwrap_or_default().into_iter();
+        for &size in &shape {
+            match labels.next().flatten() {
+                Some(labels) if labels.len() == size as usize => builder.coded_column(None, labels),
+                Some(_) => {
+                    return Err(PyValueError::new_err(format!("{source}: an axis of size {size} has other labels")));
+                }
+                None => builder.index_column(None, 0, Some(size)),
+            }
+        }
         let counts = CountArray::new(Some(&counts))?;
         let counts = counts.counts();
         builder.expect_rows(shape.iter().map(|&size| size as usize).product());
@@ -152,6 +179,22 @@ impl Dataset {
         let format = format.map(str::parse::<Format>).transpose().or_exception()?;
         let data = py.detach(|| io::read(&path, &ReadOptions { format, fractions })).or_exception()?;
         Ok(Dataset::new(data))
+    }
+
+    /// Puts together what a pickle has.
+    #[staticmethod]
+    fn from_parts(
+        header: &str,
+        values: Vec<PyReadonlyArray1<'_, u32>>,
+        counts: PyReadonlyArray1<'_, u64>,
+    ) -> PyResult<Self> {
+        pickle::from_parts(header, &values, &counts)
+    }
+
+    /// For pickles.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Parts<'py>)> {
+        let maker = slf.get_type().getattr("from_parts")?;
+        Ok((maker, pickle::parts(slf.py(), &*slf.get().get()?)))
     }
 
     /// What it is called in messages.
@@ -222,7 +265,7 @@ impl Dataset {
     /// What is odd about it.
     #[getter]
     fn warnings(&self) -> PyResult<Vec<String>> {
-        Ok(self.get()?.warnings.iter().map(ToString::to_string).collect())
+        Ok(self.get()?.warnings.iter().map(|warning| in_python(&warning.to_string())).collect())
     }
 }
 

@@ -1,5 +1,6 @@
-//! From errors of the library to exceptions, with the same text.
+//! From errors of the library to exceptions, with the same text but for flags of the command line.
 
+use crate::words::in_python;
 use polyurn::{Error, Stop};
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -17,7 +18,7 @@ create_exception!(
 
 /// The exception of an error.
 pub fn exception(error: &Error) -> PyErr {
-    let text = error.to_string();
+    let text = in_python(&error.to_string());
     match error {
         Error::Model(model) => PyValueError::new_err(match &model.place {
             Some(place) => format!("{text}\n{}", place.caret()),

@@ -5,6 +5,7 @@ use crate::data::Dataset;
 use crate::errors::OrException;
 use crate::request::{Request, settings};
 use crate::score::{bound, needs_whole};
+use crate::words::result_in_python;
 use numpy::PyArray1;
 use polyurn::decomposition::{Marginal, Shape};
 use polyurn::engine::Problem;
@@ -81,7 +82,8 @@ pub fn fit(
             n_tokens: problem.counts.unknown.is_empty().then_some(problem.counts.total()),
             command_line: &[],
         };
-        let summary = question.add_to(fit.summary(Seed(request.seed)));
+        let mut summary = question.add_to(fit.summary(Seed(request.seed)));
+        result_in_python(&mut summary);
         let source = FitSource {
             data: name.clone(),
             sha256: None,
@@ -97,6 +99,17 @@ pub fn fit(
         checkpoint::remove(request.checkpoint.as_deref());
     }
     Ok((Fit { file: Arc::new(file) }, summary, interrupted))
+}
+
+/// Hidden nodes over whose namings the tables of an exact fit would be averages; told before any work.
+#[pyfunction]
+pub fn exchangeable(data: PyRef<'_, Dataset>, request: &str) -> PyResult<Vec<String>> {
+    let request = Request::read(request).or_exception()?;
+    let (source, prior_settings, _) = request.model_and_prior(&request.model).or_exception()?;
+    let binding = bound(&source, data.get()?, &request).or_exception()?;
+    let prior = Prior::build(&binding.model, &prior_settings).or_exception()?;
+    let problem = Problem::new(&binding.model, &prior, &binding.counts).or_exception()?;
+    Ok(fitted::label_averaged(&problem))
 }
 
 /// `best`, the number of a draw from 0, or else the tables that the method gives.
@@ -150,7 +163,9 @@ impl Fit {
 
     /// All that is kept, as JSON with tables.
     fn json(&self) -> String {
-        fit_file_result(&self.file).to_string()
+        let mut result = fit_file_result(&self.file);
+        result_in_python(&mut result);
+        result.to_string()
     }
 
     /// The engine.
@@ -272,6 +287,11 @@ impl Fit {
 }
 
 impl Fit {
+    /// One of a file.
+    pub fn of(file: FitFile) -> Self {
+        Fit { file: Arc::new(file) }
+    }
+
     /// The file.
     pub fn file(&self) -> &Arc<FitFile> {
         &self.file

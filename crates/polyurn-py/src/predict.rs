@@ -45,7 +45,8 @@ pub fn predict<'py>(
     let records = fit.records(&columns, n_rows)?;
     let wanted = wanted.iter().map(|name| fit.find(name)).collect::<Result<Vec<_>>>().or_exception()?;
     let groups = groups.map(|groups| fit.groups(&predictor, groups, n_rows)).transpose()?;
-    let rows = Rows { predictor: &predictor, records, groups, wanted };
+    let width = fit.file().model.n_nodes();
+    let rows = Rows { predictor: &predictor, records, width, n_rows, groups, wanted };
     let (answers, interrupted) = Work::default().run(py, |_, cancel| rows.answer(threads, &cancel))?;
     if interrupted {
         return Err(PyKeyboardInterrupt::new_err(()));
@@ -67,10 +68,10 @@ pub fn predict<'py>(
 }
 
 impl Fit {
-    /// A value of every node for each row.
-    fn records(&self, columns: &[(String, Bound<'_, PyAny>)], n_rows: usize) -> PyResult<Vec<Vec<u32>>> {
+    /// A value of every node for each row, one row after another.
+    fn records(&self, columns: &[(String, Bound<'_, PyAny>)], n_rows: usize) -> PyResult<Vec<u32>> {
         let model = &self.file().model;
-        let mut records = vec![vec![MISSING; model.n_nodes()]; n_rows];
+        let mut records = vec![MISSING; model.n_nodes() * n_rows];
         for (name, codes) in columns {
             let node = self.find(name).or_exception()?;
             let array = CodeArray::new(codes)?;
@@ -79,7 +80,7 @@ impl Fit {
                 return Err(PyValueError::new_err("columns differ in length"));
             }
             let size = model.node(node).size;
-            for (row, record) in records.iter_mut().enumerate() {
+            for (row, record) in records.chunks_exact_mut(model.n_nodes()).enumerate() {
                 record[node.ix()] = match codes.at(row) {
                     // The size itself stands for a new value of a document-like node.
                     Some(code) if code <= size || code == MISSING => code,
@@ -127,7 +128,10 @@ struct Groups {
 /// What is asked.
 struct Rows<'a> {
     predictor: &'a Predictor<'a>,
-    records: Vec<Vec<u32>>,
+    /// Values of all nodes, row by row.
+    records: Vec<u32>,
+    width: usize,
+    n_rows: usize,
     groups: Option<Groups>,
     wanted: Vec<NodeIndex>,
 }
@@ -148,6 +152,10 @@ struct Answers {
 }
 
 impl Rows<'_> {
+    fn record(&self, row: usize) -> &[u32] {
+        &self.records[row * self.width..][..self.width]
+    }
+
     /// # Errors
     /// Questions that the fit cannot answer, and an interrupt: a part of the rows is no answer.
     fn answer(&self, threads: usize, cancel: &Cancel) -> Result<Answers> {
@@ -156,14 +164,14 @@ impl Rows<'_> {
         let fit = self.predictor.fit();
         let given = local_nodes(&fit.model, &fit.is_seen);
         let sizes: Vec<usize> = self.wanted.iter().map(|&node| fit.model.node(node).size as usize).collect();
-        let n_rows = self.records.len();
+        let n_rows = self.n_rows;
         let size = n_rows.div_ceil(4 * threads.max(1)).max(CHUNK);
         let starts: Vec<usize> = (0..n_rows).step_by(size).collect();
         let parts = polyurn::parallel::map(&starts, threads, |&start| {
             let mut work = Workspace::default();
             let mut part = (Vec::new(), Vec::new(), vec![Vec::new(); self.wanted.len()]);
             for row in (start..(start + size).min(n_rows)).take_while(|_| !cancel.is_over()) {
-                let record = &self.records[row];
+                let record = self.record(row);
                 let question = &questions[question_of[row]].whole;
                 let ln = self.predictor.answer(question, record, &self.new_of(row, &new), &mut work);
                 let is_shown = |node: &&NodeIndex| record[node.ix()] != MISSING;
@@ -201,8 +209,8 @@ impl Rows<'_> {
     fn questions(&self) -> Result<(Vec<Asked>, Vec<usize>)> {
         let mut known: HashMap<Vec<NodeIndex>, usize> = HashMap::new();
         let mut questions = Vec::new();
-        let mut question_of = Vec::with_capacity(self.records.len());
-        for record in &self.records {
+        let mut question_of = Vec::with_capacity(self.n_rows);
+        for record in (0..self.n_rows).map(|row| self.record(row)) {
             let shown = (0..).zip(record).filter(|(_, value)| **value != MISSING);
             let seen: Vec<NodeIndex> = shown.map(|(node, _)| NodeIndex(node)).collect();
             let ix = match known.get(&seen) {
@@ -229,7 +237,7 @@ impl Rows<'_> {
         for (row, (&group, &weight)) in groups.of_row.iter().zip(&groups.weights).enumerate() {
             if weight > 0.0 && group != MISSING {
                 let plain = questions[question_of[row]].plain.as_ref().expect("asked where there are groups");
-                members[group as usize].push((plain, &self.records[row], weight));
+                members[group as usize].push((plain, self.record(row), weight));
             }
         }
         let root = self.predictor.open_roots()[groups.root];

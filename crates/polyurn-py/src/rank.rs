@@ -5,6 +5,7 @@ use crate::data::Dataset;
 use crate::errors::OrException;
 use crate::request::Request;
 use crate::score::{needs_prior, needs_whole};
+use crate::words::{in_python, result_in_python};
 use polyurn::report::Report;
 use polyurn::score::Method;
 use polyurn::select::{Candidate, Contest, Entry, Field, Inquiry, Logbook, ROUNDS};
@@ -62,7 +63,10 @@ pub fn rank(
             .interrupted(cancel.is_over());
         let is_late = inquiry.contest.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let is_done = !shown.is_cut() && !is_late;
-        Ok((shown.json(Seed(request.seed), &[]).to_string(), shown.text(), shown.warning_lines(), is_done))
+        let mut found = shown.json(Seed(request.seed), &[]);
+        result_in_python(&mut found);
+        let lines = shown.warning_lines().iter().map(|line| in_python(line)).collect();
+        Ok((found.to_string(), in_python(&shown.text()), lines, is_done))
     })?;
     if !interrupted && result.3 {
         checkpoint::remove(request.checkpoint.as_deref());

@@ -87,7 +87,7 @@ impl Work<'_> {
             let receiver = Mutex::new(receiver);
             let own_cancel = cancel.clone();
             let watch = Watch { board: board.clone(), checkpoint: self.checkpoint.take() };
-            scope.spawn(move || {
+            let worker = scope.spawn(move || {
                 let mut control = Control::new(watch).with_cancel(own_cancel.clone()).with_deadline(deadline);
                 let result = work(&mut control, own_cancel);
                 // Nobody is left to hear it when the waiting side has failed.
@@ -98,7 +98,11 @@ impl Work<'_> {
                 let received = py.detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(POLL));
                 match received {
                     Ok(result) => return (Some(result), interrupt),
-                    Err(RecvTimeoutError::Disconnected) => return (None, interrupt),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        // It panicked: joined here, it does not take this thread along.
+                        let _ = worker.join();
+                        return (None, interrupt);
+                    }
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 let outcome = py.check_signals().and_then(|()| self.tell(&board));

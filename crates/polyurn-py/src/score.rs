@@ -4,6 +4,7 @@ use crate::checkpoint;
 use crate::data::Dataset;
 use crate::errors::OrException;
 use crate::request::Request;
+use crate::words::{in_python, result_in_python};
 use polyurn::counts;
 use polyurn::graph::{BindOptions, Binding, ModelSource, bind_owned};
 use polyurn::score::Method;
@@ -75,7 +76,9 @@ pub fn score(
         let score = scoring.score(&binding, &settings, request.means(), control)?;
         let shown = ShownScore { score: &score, model: &binding.model };
         let keeps_state = polyurn::checkpoint::is_needed(&score.warnings);
-        Ok((shown.json(Seed(request.seed)).to_string(), shown.text(&request.model, &name), keeps_state))
+        let mut found = shown.json(Seed(request.seed));
+        result_in_python(&mut found);
+        Ok((found.to_string(), in_python(&shown.text(&request.model, &name)), keeps_state))
     })?;
     if !interrupted && !result.2 {
         checkpoint::remove(request.checkpoint.as_deref());

@@ -5,6 +5,7 @@ use crate::errors::OrException;
 use crate::request::Request;
 use crate::run::Work;
 use crate::score::needs_prior;
+use crate::words::in_python;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use polyurn::counts;
 use polyurn::graph::bind_without_data;
@@ -52,7 +53,14 @@ pub fn simulate<'py>(
     let n_tokens = PyArray1::from_iter(py, tensor.iter().map(|(_, count)| *count));
     let names = model.nodes().iter().map(|node| node.name.clone()).collect();
     let sizes = model.nodes().iter().map(|node| node.size).collect();
-    Ok((names, sizes, is_seen, values, n_tokens, warnings.iter().map(ToString::to_string).collect()))
+    Ok((
+        names,
+        sizes,
+        is_seen,
+        values,
+        n_tokens,
+        warnings.iter().map(|warning| in_python(&warning.to_string())).collect(),
+    ))
 }
 
 /// Draws tokens in proportion to the counts of a table.

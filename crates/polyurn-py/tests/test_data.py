@@ -134,7 +134,7 @@ def test_texts_of_arrow_are_the_same_in_every_type(kind):
     plain = ["left out", "b", None, "a text that is longer than twelve bytes", "", "b", "Größe", None, "another one that is long"]
     chunks = [pa.array(plain[:4], kind), pa.array(plain[4:7], kind), pa.array([], kind), pa.array(plain[7:], kind)]
     table = pa.table({"x": pa.chunked_array(chunks, kind)}).slice(1)
-    columns = polyurn._data.table_columns(Stream(table))
+    columns = polyurn._tables.Frame(Stream(table)).columns
     codes, labels = polyurn._encode.encode(columns["x"])
     assert [None if code < 0 else labels[code] for code in codes] == plain[1:]
     distinct = list(dict.fromkeys(label for label in plain[1:] if label is not None))
@@ -169,7 +169,7 @@ def test_other_types_of_arrow():
 def test_floats_of_arrow_are_called_as_in_python():
     rng = np.random.default_rng(0)
     numbers = np.concatenate([rng.standard_normal(200) * 10.0 ** rng.integers(-20, 20, 200), [-0.0, 1e22, 5e-324]])
-    columns = polyurn._data.table_columns(Stream(pa.table({"x": numbers})))
+    columns = polyurn._tables.Frame(Stream(pa.table({"x": numbers}))).columns
     codes, labels = polyurn._encode.encode(columns["x"])
     assert [labels[code] for code in codes] == [polyurn._encode.label(number) for number in numbers]
 
@@ -270,3 +270,42 @@ def test_no_column_is_lost_without_a_word():
         polyurn.records(np.ones((2, 3), int), columns=["a", "b"])
     with pytest.raises(ValueError, match="names of its own"):
         polyurn.records(pd.DataFrame({"a": [1, 2], "b": [1, 2]}), columns=["a"])
+
+
+def test_data_are_pickled():
+    import copy
+    import pickle
+
+    tables = [
+        polyurn.records({"x": pd.Categorical(["b", None, "a", "b"], categories=["a", "b", "c"]), "count": [2, 1, 0, 2**60]}),
+        polyurn.tensor([[0, 1, 1], [0, 0, 2]], [3, 0.25, 2], (2, 3), names=["i", "j"]),
+        polyurn.tensor([[0, 1], [0, 1]], [3, np.nan], (2, 2)),
+        polyurn.records({"x": ["u", "u"], "y": ["v", "v"], "count": [1, 1]}),
+        polyurn.simulate("r[2] -> i[3] j[4]", 10, seen=["i", "j"], random_state=1),
+    ]
+    for data in tables:
+        for again in (pickle.loads(pickle.dumps(data)), copy.deepcopy(data)):
+            assert rows(again) == rows(data) and again.names == data.names and again.sizes == data.sizes
+            assert [again.labels(ix) for ix in range(len(data.names))] == [data.labels(ix) for ix in range(len(data.names))]
+            assert again._core.unknown == data._core.unknown and again._core.is_whole == data._core.is_whole
+            assert again._core.warnings == data._core.warnings and repr(again) == repr(data)
+    model = "i[3] -> j[4]"
+    assert polyurn.score(model, pickle.loads(pickle.dumps(tables[4]))).log_evidence == polyurn.score(model, tables[4]).log_evidence
+    with pytest.raises(ValueError, match="no data of this version"):
+        polyurn._core.Dataset.from_parts("{}", [], np.empty(0, np.uint64))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "?", ">i2", "i4", "i8", "f8"])
+def test_numbers_of_any_width_get_the_same_codes(dtype):
+    """In the order of their first appearance, also far down, and whatever lies between one and the next."""
+    column = np.concatenate([np.full(70_000, 3), [1, 0, 1, 120], np.full(70_000, 1), [7]])
+    table = np.stack([column, column[::-1]], axis=1).astype(dtype)
+    data = polyurn.records(table)
+    down, up = (data.labels(ix) for ix in (0, 1))
+    if dtype == "?":
+        assert (down, up) == (["True", "False"], ["True", "False"])
+    else:
+        assert (down, up) == (["3", "1", "0", "120", "7"], ["7", "1", "120", "0", "3"])
+    expected = rows(polyurn.records(table.astype(np.int64)))
+    assert rows(data) == expected
+    assert rows(polyurn.records(pd.DataFrame(table.astype(table.dtype.newbyteorder("="))))) == expected

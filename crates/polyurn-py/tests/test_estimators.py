@@ -213,9 +213,36 @@ def test_samples_follow_the_tables():
     assert drawn.shape == (40_000, 2) and hidden.shape == (40_000,)
     expected = model.fit_.marginal(["r", "i1", "i2"])
     found = np.zeros_like(expected)
-    np.add.at(found, (hidden, drawn[:, 0], drawn[:, 1]), 1 / 40_000)
+    places = [np.array([model.fit_.labels(f"i{ix + 1}").index(f"{value:g}") for value in drawn[:, ix]]) for ix in range(2)]
+    np.add.at(found, (hidden, *places), 1 / 40_000)
     # Eight cells, each known to sqrt(p / 40000) or better: five standard errors of the largest.
     assert np.abs(found - expected).max() < 5 * np.sqrt(expected.max() / 40_000)
+
+
+def test_samples_have_the_names_that_were_given(survey, matrix):
+    frame = pd.DataFrame(survey)
+    drawn, hidden = polyurn.LatentClass(2, random_state=1).fit(frame).sample(50)
+    assert set(np.unique(drawn)) == {"yes", "no"} and set(hidden) <= {0, 1}
+    mixed = pd.DataFrame({"n": [10, 30, 10, 30], "x": [0.5, 2.0, 0.5, 2.0], "is": [True, False, True, False], "w": list("uvuv")})
+    drawn, _ = polyurn.LatentClass(2, random_state=1).fit(mixed).sample(40)
+    kinds = [{type(value) for value in column} for column in drawn.T]
+    assert kinds == [{int}, {float}, {bool}, {str}] and set(drawn[:, 0]) == {10, 30} and set(drawn[:, 1]) == {0.5, 2.0}
+    codes = np.array([[7, 9], [9, 7], [7, 7]])
+    drawn, _ = polyurn.LatentClass(2, random_state=1).fit(codes).sample(30)
+    assert drawn.dtype == np.int64 and set(np.unique(drawn)) == {7, 9}
+    drawn, _ = polyurn.LDA(2, random_state=1).fit(matrix).sample(30)
+    assert drawn.dtype.kind == "i" and (drawn < matrix.shape).all()
+    words = [f"word {ix}" for ix in range(8)]
+    drawn, _ = polyurn.LDA(2, random_state=1).fit(pd.DataFrame(matrix, columns=words)).sample(30)
+    assert set(drawn[:, 1]) <= set(words) and all(isinstance(doc, int) for doc in drawn[:, 0])
+
+
+@pytest.mark.parametrize("make", [lambda: None, lambda: np.random.RandomState(3), lambda: np.random.default_rng(3)])
+def test_samples_differ_from_call_to_call_unless_the_seed_is_a_number(matrix, make):
+    model = polyurn.LDA(2, random_state=make()).fit(matrix)
+    assert not np.array_equal(model.sample(200)[0], model.sample(200)[0])
+    model = polyurn.LDA(2, random_state=3).fit(matrix)
+    assert np.array_equal(model.sample(200)[0], model.sample(200)[0])
 
 
 def test_weights_are_counts(survey):
@@ -321,6 +348,18 @@ def test_evidence_keeps_the_time_limit():
 def test_averages_over_all_namings_are_refused(kind):
     with pytest.raises(ValueError, match="averages over all namings"):
         kind(2, method="exact").fit(np.array([[2, 1, 0], [0, 3, 1]]))
+    # The model alone tells: of data for which the exact posterior would take years the answer is the same, and at once.
+    start = time.perf_counter()
+    with pytest.raises(ValueError, match="averages over all namings"):
+        kind(2, method="exact").fit(np.random.default_rng(0).integers(0, 30, size=(40, 40)))
+    assert time.perf_counter() - start < 2.0
+
+
+def test_an_exact_fit_is_made_where_names_are_fixed():
+    X = np.array([[2, 1, 0], [0, 3, 1]])
+    model = polyurn.NMF(1, method="exact").fit(X)
+    assert model.log_evidence_ == pytest.approx(polyurn.score("nmf(1)", X, a=1.0, method="exact").log_evidence, rel=1e-12)
+    np.testing.assert_allclose(model.components_.sum(), X.sum())
 
 
 def test_what_is_wrong_is_said(matrix, survey):
@@ -332,6 +371,14 @@ def test_what_is_wrong_is_said(matrix, survey):
         polyurn.LDA(2, kind="table").fit(matrix)
     with pytest.raises(ValueError, match="method"):
         polyurn.LDA(2, method="magic").fit(matrix)
+    with pytest.raises(ValueError, match="unknown setting 'swoops'"):
+        polyurn.LDA(2, engine={"swoops": 3}).fit(matrix)
+    with pytest.raises(ValueError, match="engine: expected a dict"):
+        polyurn.LDA(2, engine=[3]).fit(matrix)
+    with pytest.raises(ValueError, match="engine: n_init is a parameter of its own"):
+        polyurn.LDA(2, engine={"n_init": 3}).fit(matrix)
+    with pytest.raises(ValueError, match="a: expected a positive number"):
+        polyurn.LDA(2, a="large").fit(matrix)
     with pytest.raises(ValueError, match="all counts are zero"):
         polyurn.LDA(2).fit(np.zeros((3, 3)))
     model = polyurn.LatentClass(2, random_state=1).fit(pd.DataFrame(survey))

@@ -1,6 +1,7 @@
 """Functions and their results."""
 
 import json
+import pickle
 
 import numpy as np
 import polyurn
@@ -88,6 +89,40 @@ def test_a_setting_that_means_nothing_is_refused():
         polyurn.score("i -> k[2] -> j", TOY, time_limit=-1)
     with pytest.raises(ValueError, match="method: expected"):
         polyurn.score("i -> k[2] -> j", TOY, method="magic")
+    wrong = {
+        "init": (3, {"k": "no numbers"}, {"k": [[1, 2], [3]]}),
+        "max_iter": ("many", 1.5, -1, True), "n_init": (0.5, "1"), "tol": ("small", float("nan")),
+        "maximise": (3, [3]), "trials": (-1,), "update": (3,), "mode": (1,),
+    }
+    for name, values in wrong.items():
+        for value in values:
+            with pytest.raises(ValueError, match=f"^{name}: "):
+                polyurn.fit("i -> k[2] -> j", TOY, method="em", **{name: value})
+            with pytest.raises(ValueError, match=f"^{name}: "):
+                own = {name: value} if name in ("max_iter", "n_init", "tol") else {"engine": {name: value}}
+                polyurn.AllocationModel("i -> k[2] -> j", method="em", **own).fit({"i": list("ab"), "j": list("cd")})
+    scoring = {
+        "particles": ("few", 2.5, -3), "runs": ([1],), "rejuvenate": (-1,), "heat": ("hot",), "cooling": (1.5,), "order": (3,),
+        "resample": (3, "sometimes"), "ess": ([1], "now and then", 2), "split_merge": ("x",),
+    }
+    for name, values in scoring.items():
+        for value in values:
+            with pytest.raises(ValueError, match=f"^{name}"):
+                polyurn.score("i -> k[2] -> j", TOY, method="smc", **{name: value})
+    with pytest.raises(ValueError, match="models: there is none"):
+        polyurn.compare([], TOY)
+    for tokens in (-3, "many", 1.5):
+        with pytest.raises(ValueError, match="^tokens: expected a whole number"):
+            polyurn.simulate("a[2]", tokens)
+    shared = {
+        "a": ("large", -1, 0, float("nan")), "b": ("x", -1), "shape": (0,), "prior": (3, "nothing", {"kind": "odd"}),
+        "pseudo_count": (3, {"j": "x"}), "tied_prior": (2, "thrice"), "time_limit": ("long", 0), "max_memory": ("much", -1, 0, [1]),
+        "columns": (3, [1, 2]), "random_state": ("x", 1.5), "n_jobs": (0,),
+    }
+    for name, values in shared.items():
+        for value in values:
+            with pytest.raises(ValueError, match=f"^{name}"):
+                polyurn.score("i -> k[2] -> j", TOY, **{name: value})
     with pytest.raises(TypeError, match="select"):
         polyurn.compare("lca(2)", TOY)
 
@@ -96,14 +131,49 @@ def test_edges_may_have_numbers_for_names():
     assert polyurn.models.from_edges([(1, 2)], sizes={1: 3}) == "1[3]; 2; 1 -> 2"
 
 
-def test_draws_go_to_arviz():
-    fit = polyurn.fit("i -> k[2] -> j", TOY, method="gibbs", chains=2, sweeps=60, draws=10, random_state=1)
+def test_draws_go_to_arviz_chain_by_chain():
+    fit = polyurn.fit("i -> k[2] -> j", TOY, method="gibbs", chains=2, sweeps=60, draws=11, random_state=1)
     data = fit.to_inferencedata()
-    assert data.posterior["k"].shape == (1, 10, 3, 2)
+    # Eleven draws, in turn from two chains: as many of each as both have.
+    assert data.posterior["k"].shape == (2, 5, 3, 2)
     np.testing.assert_allclose(data.posterior["k"].sum("k_value"), 1.0)
-    np.testing.assert_array_equal(data.posterior["j"].values[0, 3], fit.table("j", draw=3))
+    runs = fit["draw_runs"]
+    assert len(runs) == 11 and set(runs) == {0, 1}
+    for chain in (0, 1):
+        own = [ix for ix, run in enumerate(runs) if run == chain]
+        np.testing.assert_array_equal(data.posterior["j"].values[chain, 3], fit.table("j", draw=own[3]))
+    again = polyurn.Fit._of(fit._core).to_inferencedata()
+    np.testing.assert_array_equal(again.posterior["j"].values, data.posterior["j"].values)
+    # Draws of particles are independent of each other, whatever run they are from.
+    particles = polyurn.fit("i -> k[2] -> j", TOY, method="smc", particles=50, runs=3, draws=6, random_state=1)
+    assert particles.to_inferencedata().posterior["k"].shape == (1, 6, 3, 2)
     with pytest.raises(ValueError, match="no draws"):
         polyurn.fit("i -> k[2] -> j", TOY, random_state=1).to_inferencedata()
+
+
+def test_every_result_is_text_json_and_a_table():
+    table = {"a": ["x", "x", "y", "y"], "b": ["u", "u", "v", "v"]}
+    fit = polyurn.fit("class[2] -> a b", table, random_state=1)
+    docs = polyurn.fit("doc -> t[2] -> w", {"doc": list("ddee"), "w": list("uvvv")}, random_state=1)
+    impossible = {"doc": ["n", None, "n"], "w": ["u", "v", None]}
+    results = [
+        polyurn.score("i -> k[2] -> j", TOY),
+        polyurn.score("i -> k[2] -> j", TOY, a=[0.1, 1]),
+        polyurn.score("class[2] -> a b", table, heldout=table, random_state=1),
+        polyurn.select("nmf(1..2)", TOY, random_state=1),
+        fit,
+        fit.predict({"a": ["x", None], "b": [None, "v"]}, impute=True),
+        docs.predict(impossible),
+    ]
+    for result in results:
+        assert json.loads(result.json, parse_constant=pytest.fail) == result.to_dict(), type(result)
+        assert not str(result).startswith("<") and len(str(result).splitlines()) > 1, type(result)
+        assert repr(result).startswith("<") and "<table>" in result._repr_html_()
+        assert len(result.to_pandas()) > 0
+        assert pickle.loads(pickle.dumps(result)).to_dict() == result.to_dict()
+    assert "0.1" in str(results[1]) and "perplexity" in str(results[2]) and "class" in str(results[5])
+    # A row of a new document has no probability of its own.
+    assert results[6].to_dict()["log_probability"][0] is None
 
 
 def test_a_drawn_seed_repeats_the_run():

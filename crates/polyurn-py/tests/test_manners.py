@@ -170,6 +170,32 @@ def test_reading_many_records_is_interrupted_too():
     assert seconds < 1.0
 
 
+def test_an_interrupted_stream_keeps_what_it_has_taken():
+    out, err, seconds = interrupted(
+        """
+        warnings.simplefilter("ignore")
+        codes = np.random.default_rng(1).integers(0, 50, size=(200_000, 2))
+        batch = {"i": codes[:, 0], "j": codes[:, 1]}
+        stream = polyurn.Stream("i[50] -> k[8] -> j[50]", b=0.01, random_state=1, n_jobs=1)
+        stream.update(batch)
+        print(0 < stream.n_tokens < 200_000, np.isfinite(stream.log_evidence))
+        """
+    )
+    assert out == "True True\n", err
+    assert seconds < 1.0
+    out, err, seconds = interrupted(
+        """
+        warnings.simplefilter("ignore")
+        codes = np.random.default_rng(1).integers(0, 50, size=(20_000, 2))
+        batch = {"i": codes[:, 0], "j": codes[:, 1]}
+        fit = polyurn.fit("k[8] -> i[50] j[50]", batch, method="svb", tokens=20_000, batch=100, passes=10**6, random_state=1)
+        print(fit["batches"] > 1, any(one["kind"] == "stream_cut" for one in fit.warnings))
+        """
+    )
+    assert out == "True True\n", err
+    assert seconds < 1.0
+
+
 def test_an_interrupted_ranking_has_the_models_that_are_scored():
     out, err, seconds = interrupted(
         """
@@ -239,6 +265,16 @@ def test_a_watcher_that_fails_stops_the_run(counts):
     with pytest.raises(RuntimeError, match="no more"):
         _core.score(as_dataset(counts, fractions=False), asked, True, fail)
     assert time.perf_counter() - start < 2.0
+
+
+def test_a_fault_of_ours_is_a_runtime_error(counts):
+    """Not the end of the interpreter, nor an exception that nobody catches."""
+    from polyurn import _core
+    from polyurn._data import as_dataset
+    from polyurn._settings import request
+
+    with pytest.raises(RuntimeError, match="broke an invariant of its own"):
+        _core.rank(False, as_dataset(counts, fractions=False), [], None, request(seed=1, threads=1), True, None)
 
 
 def test_python_adds_less_than_a_twentieth_to_a_fit_of_a_second():

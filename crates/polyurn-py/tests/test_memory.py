@@ -19,6 +19,8 @@ COUNT, INDEX = 1, 5 * 2**22 / N_ROWS
 # What must not be exceeded, and bytes a row of the table itself. A copy of the table, or of codes in 8 bytes, goes beyond.
 MERGED = 3 * 2 + COUNT + INDEX
 KINDS = {
+    # An estimator: codes of one byte a column, the same as the fit has them, and labels of 8 bytes.
+    "classes": (3 + 3 + 8, 3),
     # Coordinates and counts are read where they are.
     "coo64": (MERGED, 32),
     "coo32": (MERGED, 20),

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import polyurn
 import pytest
+from polyurn._core import in_python
 
 
 @pytest.fixture
@@ -23,10 +24,11 @@ def csv_file(tmp_path, survey):
 
 
 def without_time(found):
-    """What does not depend on the clock or on how data are called."""
+    """What does not depend on the clock or on how data are called; sentences name parameters, not flags."""
     drop = {"seconds", "command_line", "data", "tokens_per_second"}
     if isinstance(found, dict):
-        return {name: without_time(value) for name, value in found.items() if name not in drop}
+        plain = {name: without_time(value) for name, value in found.items() if name not in drop}
+        return plain | {name: in_python(plain[name]) for name in ("message", "verdict", "movement") if isinstance(plain.get(name), str)}
     return [without_time(value) for value in found] if isinstance(found, list) else found
 
 

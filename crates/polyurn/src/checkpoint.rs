@@ -29,6 +29,14 @@ pub fn read(path: &Path) -> Result<Option<(Seed, Vec<u8>)>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Io { path: path.to_owned(), source }),
     };
+    open(&bytes, path).map(Some)
+}
+
+/// Seed and state in the bytes of a checkpoint that is called `path`.
+///
+/// # Errors
+/// What is no checkpoint, or is damaged.
+pub fn open(bytes: &[u8], path: &Path) -> Result<(Seed, Vec<u8>)> {
     let refuse = |what: &str| Err(Error::Checkpoint(format!("{}: {what}", path.display())));
     let Some(body) = bytes.strip_prefix(MAGIC) else {
         return refuse("is no checkpoint of this version; give a new file");
@@ -39,7 +47,7 @@ pub fn read(path: &Path) -> Result<Option<(Seed, Vec<u8>)>> {
         return refuse(damaged);
     }
     let Some((seed, state)) = body.split_first_chunk() else { return refuse(damaged) };
-    Ok(Some((Seed(u64::from_le_bytes(*seed)), state.to_vec())))
+    Ok((Seed(u64::from_le_bytes(*seed)), state.to_vec()))
 }
 
 /// Whether more time would go on from the checkpoint of a run that said this, so that it is to be kept: the time limit cut the run short,

@@ -128,7 +128,7 @@ fn fitting(args: &FitArgs, method: fit::FitMethod, has_prior: bool) -> Result<Fi
     Ok(Fitting {
         method,
         wish,
-        order_by: order_by.map(ToOwned::to_owned),
+        order_by,
         climb: sweeps.sweeps.climb(&args.particles, 1),
         start: sweeps.start()?,
         maximise: sweeps.sweeps.maximise.clone(),

@@ -8,18 +8,16 @@ use crate::output::{Failure, Output, command_line};
 use crate::progress::{check_checkpoint, control};
 use crate::stream::{Event, POLL, Reading};
 use polyurn::control::Control;
-use polyurn::counts::{Counts, Labels, Unit};
 use polyurn::engine::Problem;
-use polyurn::engine::sweeps::{Learner, StochasticVb, nodes_with_uneven_prior};
-use polyurn::fit::{Fit, FitSource, Found, StreamReport};
-use polyurn::fit_file::Intensity;
-use polyurn::graph::{BatchOptions, Model, NodeIndex, RowBatch, StreamLabels, bind_without_data};
+use polyurn::engine::sweeps::{StochasticVb, nodes_with_uneven_prior};
+use polyurn::fit::{Fit, FitSource, StreamAsked, StreamFit, StreamOutcome};
+use polyurn::graph::{BatchOptions, Model, NodeIndex, bind_without_data};
 use polyurn::io::ReadOptions;
 use polyurn::plan::check_reachable_rows;
 use polyurn::prior::Prior;
 use polyurn::shown::Question;
 use polyurn::simd::Isa;
-use polyurn::{Error, Stop, Warning};
+use polyurn::{Error, Stop};
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
@@ -44,7 +42,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     wish.check(&model)?;
     let prior = Prior::build(&model, &prior_settings)?;
     check_reachable_rows(&model, &prior)?;
-    let total = prior.total(Some(n_tokens))?;
+    prior.total(Some(n_tokens))?;
     let defaults = StochasticVb::new(n_tokens as f64);
     let settings = StochasticVb {
         decay: args.stream.kappa.unwrap_or(defaults.decay),
@@ -69,39 +67,16 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let mut control = control(&output, &args.limits, Some(&args.checkpoint))?;
     let start = Instant::now();
     let stream = Stream { model: &model, prior: &prior, settings: &settings, n_tokens, reading: &reading };
-    let Learned { mut learner, last, labels, is_seen: stream_seen, n_rows, n_returned_allowed, is_cut, notes } =
-        stream.learn(&output, &mut control)?;
+    let (mut stream_fit, is_cut) = stream.learn(&output, &mut control)?;
     drop(control);
-    warnings.extend(notes);
-    let report = StreamReport {
-        n_batches: learner.n_steps(),
-        n_rows,
-        n_tokens: learner.n_tokens_seen(),
-        n_declared: n_tokens,
-        n_passes: reading.n_passes,
-        n_last: last.n_tokens,
-        batch: reading.batches.n_rows,
-        settings: settings.clone(),
-    };
-    warnings.extend(stream_warnings(&learner, &report, &model, is_cut, n_returned_allowed));
-    if !prior.is_consistent() {
-        warnings.push(Warning::InconsistentPrior);
-    }
-    let ordered = labels.in_order(&model);
-    let places: Vec<Option<&[u32]>> = ordered.iter().map(|(_, places)| places.as_deref()).collect();
-    let tables = learner.tables().into_iter().map(|table| table.reordered(&model, &places)).collect();
-    let bound = learner.bound(&last)?;
+    let asked = StreamAsked { n_tokens, n_passes: reading.n_passes, batch: reading.batches.n_rows, is_cut };
+    let StreamOutcome { counts, found, is_seen: stream_seen, came, warnings: said } =
+        stream_fit.outcome(&model, &prior, asked)?;
+    warnings.extend(said);
     output.warn(&warnings);
     output.note_drawn_seed(args.limits.time_limit.is_some());
     args.checkpoint.remove_unless_needed(&warnings);
-    // What was in the stream is gone; its labels are what is left to show.
-    let labels: Vec<Labels> = ordered.iter().map(|(labels, _)| labels.clone()).collect();
-    let counts =
-        Counts { labels, blocks: Vec::new(), n_tokens: report.n_tokens, unit: Unit::TOKEN, unknown: Vec::new() };
     let problem = Problem::new(&model, &prior, &counts)?;
-    let intensity = Intensity::Gamma { shape: total.shape + n_tokens as f64, rate: total.rate + 1.0 };
-    let mut found = Found::plain("svb", tables, intensity);
-    (found.objective, found.stream) = (bound, Some(report));
     let decomposition = if wish.is_wanted() {
         let intensity = found.intensity.mean();
         Some(wish.report(&problem, &is_seen, &found.tables, intensity, "means after the last batch")?)
@@ -124,7 +99,6 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         write(&path, &source.file(&fit))?;
     }
     // Without --seen, what was seen is known from the labels that came.
-    let came: Vec<bool> = ordered.iter().map(|(_, places)| places.is_some()).collect();
     let question = Question {
         command: "fit",
         model: &args.model.model,
@@ -168,32 +142,6 @@ fn local_nodes_of(args: &StreamArgs, model: &Model) -> Result<Option<Vec<NodeInd
     names.iter().map(find).collect::<Result<_, _>>().map(Some)
 }
 
-/// Warnings about how the stream was.
-fn stream_warnings(
-    learner: &Learner<'_>,
-    report: &StreamReport,
-    model: &Model,
-    is_cut: bool,
-    n_returned_allowed: u64,
-) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let per_pass = report.n_tokens / u64::from(report.n_passes);
-    if is_cut {
-        let asked = report.n_declared.saturating_mul(u64::from(report.n_passes));
-        warnings.push(Warning::StreamCut { tokens: report.n_tokens, asked });
-    } else if per_pass != report.n_declared {
-        warnings.push(Warning::OtherTotal { declared: report.n_declared, tokens: per_pass });
-    }
-    for returned in learner.returned() {
-        // A long group may be cut once in a while.
-        if returned.n_returned > n_returned_allowed {
-            let node = model.node(returned.node).name.clone();
-            warnings.push(Warning::Scattered { node, times: returned.n_returned, values: returned.n_values });
-        }
-    }
-    warnings
-}
-
 struct Stream<'a> {
     model: &'a Model,
     prior: &'a Prior,
@@ -202,30 +150,18 @@ struct Stream<'a> {
     reading: &'a Reading,
 }
 
-/// What is left of a stream.
-struct Learned<'a> {
-    learner: Learner<'a>,
-    last: Counts,
-    labels: StreamLabels,
-    /// For each node whether it has a column.
-    is_seen: Vec<bool>,
-    n_rows: u64,
-    /// How often a value of a local node may come back before that is worth a warning.
-    n_returned_allowed: u64,
-    is_cut: bool,
-    notes: Vec<Warning>,
-}
-
-impl<'a> Stream<'a> {
-    fn learn(&self, output: &Output, control: &mut Control<'_>) -> Result<Learned<'a>, Failure> {
+impl Stream<'_> {
+    /// What was learned, and whether the time was up before the end.
+    fn learn(&self, output: &Output, control: &mut Control<'_>) -> Result<(StreamFit, bool), Failure> {
         let events = self.reading.start(self.model);
         let asked = self.n_tokens as f64 * f64::from(self.reading.n_passes);
-        let mut learned: Option<Learned<'a>> = None;
+        let mut learned: Option<StreamFit> = None;
+        let mut is_cut = false;
         loop {
             let share = learned.as_ref().map_or(0.0, |so_far| so_far.learner.n_tokens_seen() as f64 / asked);
             match (control.tick("svb", share), &mut learned) {
                 (Err(Error::Stopped(Stop::Deadline)), Some(so_far)) if !so_far.learner.is_behind() => {
-                    so_far.is_cut = true;
+                    is_cut = true;
                     control.checkpoint_now(|| so_far.learner.state())?;
                     break;
                 }
@@ -251,7 +187,11 @@ impl<'a> Stream<'a> {
                     let so_far = match &mut learned {
                         Some(so_far) => so_far,
                         None => {
-                            let so_far = learned.insert(self.begin(&batch, output)?);
+                            let so_far = {
+                                let begun =
+                                    StreamFit::begin(self.settings, self.model, self.prior, &batch, output.seed())?;
+                                learned.insert(begun)
+                            };
                             if let Some(state) = control.load_checkpoint()? {
                                 so_far.learner.go_on_from(&state).map_err(|error| named(error, control))?;
                             }
@@ -271,21 +211,8 @@ impl<'a> Stream<'a> {
             let why = "the data end before the batches that it was learned from do; give the same file";
             return Err(control.refuse_checkpoint(why).into());
         }
-        learned.ok_or_else(|| Failure::Usage(format!("{}: there are no tokens to learn from", self.reading.name())))
-    }
-
-    fn begin(&self, first: &RowBatch, output: &Output) -> Result<Learned<'a>, Failure> {
-        let learner = self.settings.begin(self.model, self.prior, &first.is_seen, &first.local, output.seed())?;
-        Ok(Learned {
-            learner,
-            last: first.counts.clone(),
-            labels: StreamLabels::default(),
-            is_seen: first.is_seen.clone(),
-            n_rows: 0,
-            n_returned_allowed: 0,
-            is_cut: false,
-            notes: Vec::new(),
-        })
+        let none = || Failure::Usage(format!("{}: there are no tokens to learn from", self.reading.name()));
+        Ok((learned.ok_or_else(none)?, is_cut))
     }
 }
 
@@ -294,22 +221,5 @@ pub(super) fn named(error: Error, control: &Control<'_>) -> Error {
     match error {
         Error::Checkpoint(why) => control.refuse_checkpoint(&why),
         error => error,
-    }
-}
-
-impl Learned<'_> {
-    fn take(&mut self, batch: RowBatch) -> polyurn::Result<()> {
-        self.labels.add(&batch);
-        self.learner.step(&batch.counts)?;
-        self.n_rows += batch.n_rows;
-        self.n_returned_allowed += 1;
-        for warning in batch.warnings {
-            // Each pass finds the same columns.
-            if !self.notes.contains(&warning) {
-                self.notes.push(warning);
-            }
-        }
-        self.last = batch.counts;
-        Ok(())
     }
 }

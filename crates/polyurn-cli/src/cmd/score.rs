@@ -102,7 +102,7 @@ pub fn scoring(
         method,
         wish,
         anneal: anneal.wish(particles),
-        order_by: order_by.map(ToOwned::to_owned),
+        order_by,
         wants_particles: particles.are_wanted(),
         wants_runs: particles.runs.is_some(),
         urns: particles.particles.unwrap_or(default.urns),

@@ -149,17 +149,11 @@ fn settings(args: &ScoreArgs, threads: usize) -> Result<(Online, bool), Failure>
             "--order by:NODE: a stream comes as it comes; give `given`, or `random` to shuffle within batches";
         return Err(Failure::Usage(message.into()));
     }
-    let default = Online::default();
     let online = Online {
-        particles: wish.particles.unwrap_or(default.particles),
-        runs: wish.runs.unwrap_or(default.runs),
-        rejuvenation: wish.rejuvenation.unwrap_or(default.rejuvenation),
-        window: args.online.window.unwrap_or(default.window),
-        when: wish.when.unwrap_or(default.when),
-        scheme: wish.scheme,
         isa: args.particles.isa(),
         threads,
         max_memory: args.limits.max_memory,
+        ..Online::of_wish(&wish, args.online.window)
     };
     Ok((online, wish.order == Order::Random))
 }
@@ -180,7 +174,7 @@ impl Stream {
     fn follow(
         &mut self,
         model: &Model,
-        running: &mut Running<'_>,
+        running: &mut Running,
         control: &mut Control<'_>,
         shown: &StreamShown<'_>,
         out: &mut dyn Write,
@@ -232,7 +226,7 @@ impl Stream {
     fn take(
         &mut self,
         batch: &RowBatch,
-        running: &mut Running<'_>,
+        running: &mut Running,
         control: &mut Control<'_>,
     ) -> Result<Option<Error>, Failure> {
         let start = Instant::now();

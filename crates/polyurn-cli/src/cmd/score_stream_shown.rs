@@ -1,10 +1,10 @@
 //! Shows the running evidence of a stream: a line for every batch, then the score.
 
-use crate::output::{Output, number};
+use crate::output::Output;
 use crate::text::{show_count, show_estimate, show_short};
 use polyurn::graph::Model;
 use polyurn::score::{Score, Standing};
-use polyurn::shown::ShownScore;
+use polyurn::shown::{ShownScore, standing_json};
 use serde_json::json;
 use std::cell::Cell;
 use std::io::{Result, Write};
@@ -30,28 +30,14 @@ pub struct StreamShown<'a> {
 impl StreamShown<'_> {
     /// The line of a batch, written at once: somebody may be waiting for it.
     pub fn batch(&self, out: &mut dyn Write, standing: &Standing, time: Duration) -> Result<()> {
-        let Standing { tokens, records, evidence, estimate, batch_tokens, batch_log_p_sequence, ess_min } = standing;
+        let Standing { tokens, evidence, batch_tokens, batch_log_p_sequence, ess_min, .. } = standing;
         let (n_batches, time_before) = self.so_far.get();
         self.so_far.set((n_batches + 1, time));
-        let std_error = estimate.std_error.filter(|_| ess_min.is_some());
         if self.output.json() {
-            let line = json!({
-                "tokens": tokens,
-                "records": records,
-                "log_marginal": number(evidence.log_marginal),
-                "log_p_total": number(evidence.log_p_total),
-                "log_arrangements": number(evidence.log_arrangements),
-                "log_p_sequence": number(evidence.log_p_sequence),
-                "std_error": std_error,
-                "batches": n_batches + 1,
-                "batch_tokens": batch_tokens,
-                "batch_log_p_sequence": number(*batch_log_p_sequence),
-                "ess_min": ess_min,
-                "seconds": time.as_secs_f64(),
-            });
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", standing_json(standing, n_batches + 1, time))?;
             return out.flush();
         }
+        let std_error = standing.std_error();
         if n_batches == 0 {
             let names = ["tokens", "ln evidence", "error", "ln p(batch)", "effective", "us/token"];
             row(out, &names.map(str::to_owned))?;

@@ -12,6 +12,8 @@ Functions
     Data drawn from a model.
 :func:`read`
     Data from a file.
+:class:`Stream`
+    The evidence of data while they come in.
 
 Estimators on scikit-learn's rules are :class:`AllocationModel` and its presets: :class:`LDA`, :class:`NMF`, :class:`CP`,
 :class:`Tucker`, :class:`LatentClass`, :class:`Pachinko`, :class:`Blockmodel`, :class:`HMM` and :class:`SymmetricNMF`.
@@ -37,6 +39,7 @@ from ._heldout import Heldout
 from ._predictions import Prediction
 from ._results import Curve, Ranking, Score
 from ._simulate import simulate
+from ._streams import Stream
 from ._warnings import (
     DataWarning,
     EstimateWarning,
@@ -83,6 +86,7 @@ __all__ = [
     "PriorWarning",
     "Ranking",
     "Score",
+    "Stream",
     "SymmetricNMF",
     "TimeWarning",
     "TooCostlyError",

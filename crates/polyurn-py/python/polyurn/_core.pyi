@@ -1,29 +1,54 @@
 """The compiled half of the package. Private: what is here may change without notice."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Self
+
+__all__ = [
+    "__version__",
+    "MISSING",
+    "TooCostlyError",
+    "ArrowTable",
+    "Dataset",
+    "Fit",
+    "Stream",
+    "Learner",
+    "score",
+    "rank",
+    "fit",
+    "exchangeable",
+    "predict",
+    "simulate",
+    "resample",
+    "report",
+    "checkpoint_seed",
+    "in_python",
+]
 
 __version__: str
 MISSING: int
 
-Watcher = Callable[[str, float], object] | None
-Draw = str | int | None
-Block = tuple[list[str], list[int], NDArray[np.float64]]
+_Watcher = Callable[[str, float], object] | None
+_Draw = str | int | None
+_Block = tuple[list[str], list[int], NDArray[np.float64]]
 
 class TooCostlyError(MemoryError): ...
 
+@final
 class ArrowTable:
-    def __init__(self, capsule: object) -> None: ...
+    def __new__(cls, capsule: object) -> Self: ...
     @property
     def names(self) -> list[str]: ...
     def __len__(self) -> int: ...
     def is_read(self, column: int) -> bool: ...
+    def kind_of_numbers(self, column: int) -> str: ...
     def codes(self, column: int) -> tuple[NDArray[np.int32], list[str]]: ...
     def numbers(self, column: int) -> NDArray[Any]: ...
 
+@final
 class Dataset:
     @staticmethod
     def from_codes(
@@ -34,7 +59,15 @@ class Dataset:
         fractions: bool,
     ) -> Dataset: ...
     @staticmethod
-    def from_cells(source: str, counts: NDArray[Any], shape: list[int], fractions: bool) -> Dataset: ...
+    def from_cells(
+        source: str,
+        counts: NDArray[Any],
+        shape: list[int],
+        labels: list[list[str] | None] | None,
+        fractions: bool,
+    ) -> Dataset: ...
+    @staticmethod
+    def from_parts(header: str, values: list[NDArray[np.uint32]], counts: NDArray[np.uint64]) -> Dataset: ...
     @staticmethod
     def read(path: str, format: str | None, fractions: bool) -> Dataset: ...
     @property
@@ -56,6 +89,7 @@ class Dataset:
     @property
     def warnings(self) -> list[str]: ...
 
+@final
 class Fit:
     @staticmethod
     def read(path: str) -> Fit: ...
@@ -80,12 +114,47 @@ class Fit:
     @property
     def settings(self) -> str: ...
     def labels(self, node: str) -> tuple[list[str] | None, int]: ...
-    def table(self, node: str, draw: Draw) -> Block: ...
-    def marginal(self, nodes: list[str], draw: Draw) -> Block: ...
-    def factors(self, draw: Draw) -> tuple[str, Block | None, list[Block]]: ...
+    def table(self, node: str, draw: _Draw) -> _Block: ...
+    def marginal(self, nodes: list[str], draw: _Draw) -> _Block: ...
+    def factors(self, draw: _Draw) -> tuple[str, _Block | None, list[_Block]]: ...
     def bif(self) -> str: ...
 
-def score(data: Dataset, request: str, is_last_use: bool, watcher: Watcher) -> tuple[str, str, bool]: ...
+@final
+class Stream:
+    def __new__(cls, request: str, seen: list[tuple[str, int | None]] | None) -> Self: ...
+    def update(
+        self,
+        columns: list[tuple[str | None, NDArray[Any], list[str] | None]],
+        counts: NDArray[Any] | None,
+        n_rows: int,
+    ) -> tuple[str, str, bool]: ...
+    def score(self) -> tuple[str, str]: ...
+    @property
+    def n_tokens(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    def state(self) -> bytes: ...
+    def go_on_from(self, bytes: bytes, name: str) -> None: ...
+
+@final
+class Learner:
+    def __new__(
+        cls, request: str, seen: list[tuple[str, int | None]] | None, local: list[str] | None, n_rows: int
+    ) -> Self: ...
+    def update(
+        self,
+        columns: list[tuple[str | None, NDArray[Any], list[str] | None]],
+        counts: NDArray[Any] | None,
+        n_rows: int,
+        watcher: _Watcher,
+    ) -> tuple[bool, bool]: ...
+    def read(self, path: str, format: str | None, watcher: _Watcher) -> tuple[bool, bool]: ...
+    def start_pass(self) -> None: ...
+    @property
+    def n_tokens(self) -> int: ...
+    def finish(self, data: str, is_cut: bool) -> tuple[Fit, str]: ...
+
+def score(data: Dataset, request: str, is_last_use: bool, watcher: _Watcher) -> tuple[str, str, bool]: ...
 def rank(
     is_select: bool,
     data: Dataset,
@@ -93,23 +162,25 @@ def rank(
     weights: dict[str, float] | None,
     request: str,
     is_last_use: bool,
-    watcher: Watcher,
+    watcher: _Watcher,
 ) -> tuple[str, str, list[str], bool]: ...
-def fit(data: Dataset, request: str, is_last_use: bool, watcher: Watcher) -> tuple[Fit, str, bool]: ...
+def fit(data: Dataset, request: str, is_last_use: bool, watcher: _Watcher) -> tuple[Fit, str, bool]: ...
+def exchangeable(data: Dataset, request: str) -> list[str]: ...
 def predict(
     fit: Fit,
     columns: list[tuple[str, NDArray[Any]]],
     groups: tuple[str, NDArray[Any], int, NDArray[np.float64]] | None,
     wanted: list[str],
-    draw: Draw,
+    draw: _Draw,
     n_rows: int,
     threads: int,
 ) -> tuple[
     NDArray[np.float64], NDArray[np.float64], list[NDArray[np.float64]], list[tuple[str, NDArray[np.float64]]]
 ]: ...
 def simulate(
-    tokens: int | None, seen: list[tuple[str, int | None]] | None, request: str, watcher: Watcher
+    tokens: int | None, seen: list[tuple[str, int | None]] | None, request: str, watcher: _Watcher
 ) -> tuple[list[str], list[int], list[bool], NDArray[np.uint32], NDArray[np.uint64], list[str]]: ...
 def report(result: str, title: str | None) -> str: ...
 def resample(data: Dataset, tokens: int, seed: int) -> Dataset: ...
 def checkpoint_seed(path: str) -> int | None: ...
+def in_python(text: str) -> str: ...

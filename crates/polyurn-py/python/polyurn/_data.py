@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _core
-from ._encode import ArrowColumn, encode, integers, narrow, native
-
-#: The column of counts in a table, as in CSV files.
-COUNT = "count"
+from ._encode import integers, narrow
+from ._tables import (
+    COUNT,
+    Frame,
+    Records,
+    agreed,
+    check_axes,
+    check_kind,
+    counts_of,
+    is_scipy_sparse,
+    is_table,
+    plain_numbers,
+    refuse_records,
+)
 
 
 class Data:
@@ -85,7 +94,7 @@ class Data:
         return f"<Data {shown}: {self.n_tokens:g} tokens, {len(self)} distinct rows>"
 
 
-def read(path: str | os.PathLike[str], *, format: str | None = None, fractions: bool = False) -> Data:
+def read(path: str | os.PathLike[str], *, format: str | None = None, fractions: bool = False, kind: str = "auto") -> Data:
     """Reads data from a file: CSV, TSV, ``.tns`` or Matrix Market, plain or compressed.
 
     Parameters
@@ -96,12 +105,17 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, fractions: 
         Its format, if its name does not tell.
     fractions : bool, default False
         Whether counts may be fractions, for ``method="vb"`` and ``"em"``.
+    kind : {"auto", "records", "matrix", "tensor"}, default "auto"
+        What it should hold; another kind is refused. Files with named columns hold records, all others counts of cells.
 
     Returns
     -------
     Data
     """
-    return Data(_core.Dataset.read(os.fspath(path), format, fractions))
+    check_kind(kind)
+    data = Data(_core.Dataset.read(os.fspath(path), format, fractions))
+    agreed(kind, data._core, os.fspath(path))
+    return data
 
 
 def tensor(
@@ -146,35 +160,57 @@ def records(table: Any, *, counts: str | None = None, columns: Sequence[str] | N
     >>> polyurn.records({"hair": ["fair", "dark", None], "eye": ["blue", "brown", "blue"]})
     <Data hair[2], eye[2]: 3 tokens, 3 distinct rows>
     """
-    return Data(_from_table(table, counts, columns, None, fractions=True))
+    return Data(Records(table, counts=counts, columns=columns).dataset(True, None))
 
 
-def as_dataset(X: Any, *, fractions: bool, kind: str | None = None, weights: np.ndarray | None = None) -> _core.Dataset:
+def as_dataset(X: Any, *, fractions: bool, kind: str = "auto", weights: np.ndarray | None = None) -> _core.Dataset:
     """What was given, as the library wants it.
 
-    ``kind`` says what a plain array is: ``"tensor"`` of counts (the default) or ``"records"``.
+    ``kind`` says what it is: ``"records"``, or counts of the cells of a ``"matrix"`` or ``"tensor"``. By default frames are records and
+    arrays are counts.
     """
-    if isinstance(X, Data):
-        if weights is not None:
-            raise ValueError("sample_weight: the rows of a Data object have counts already")
-        return X._core
+    check_kind(kind)
     if isinstance(X, (str, os.PathLike)):
+        X = read(X, fractions=fractions, kind=kind)
+    if isinstance(X, (Data, _core.Dataset)):
+        core = X._core if isinstance(X, Data) else X
+        agreed(kind, core, core.source if core.source != "data" else "this")
         if weights is not None:
-            raise ValueError("sample_weight: the rows of a file have counts already")
-        return _core.Dataset.read(os.fspath(X), None, fractions)
-    if isinstance(X, _core.Dataset):
-        return X
-    if _is_table(X) or kind == "records":
-        return _from_table(X, None, None, weights, fractions)
+            raise ValueError("sample_weight: the rows of a file or a Data object have counts already")
+        return core
+    if is_table(X):
+        frame = Frame(X)
+        if frame.kind(kind) == "records":
+            return Records(frame).dataset(fractions, weights)
+        return _from_matrix(frame.matrix(), frame.names, weights, fractions)
+    if kind == "records":
+        if _full_array(X, any_type=True) is None:
+            refuse_records(kind)
+        # Axes of an array bind to nodes by their order, whatever they hold.
+        return Records(X).dataset(fractions, weights)
+    check_axes(kind, n_axes(X))
+    return _from_matrix(X, None, weights, fractions)
+
+
+def _from_matrix(X: Any, labels: list[str] | None, weights: np.ndarray | None, fractions: bool) -> _core.Dataset:
+    """Counts of cells. ``labels`` are what the values of the second axis are called."""
     array = None if weights is not None else _full_array(X)
     if array is not None:
         # Read where it is: coordinates of cells would take several times its memory.
-        cells = _counts(np.ascontiguousarray(array).reshape(-1))
-        return _core.Dataset.from_cells("data", cells, list(array.shape), fractions)
+        cells = counts_of(np.ascontiguousarray(array).reshape(-1))
+        return _core.Dataset.from_cells("data", cells, list(array.shape), [None, labels] if labels else None, fractions)
     coords, values, shape = as_coo(X)
     if weights is not None:
         values = np.asarray(values, dtype=np.float64) * weights[np.asarray(coords[0])]
-    return _from_coo(coords, values, shape, None, fractions)
+    return _from_coo(coords, values, shape, None, fractions, [None, labels] if labels else None)
+
+
+def n_axes(X: Any) -> int:
+    """Number of axes of an array or a sparse tensor."""
+    if _is_coo(X):
+        return len(X[0])
+    shape = getattr(X, "shape", None)
+    return np.asarray(X).ndim if shape is None else len(shape)
 
 
 def as_coo(X: Any) -> tuple[Any, Any, tuple[int, ...]]:
@@ -183,10 +219,10 @@ def as_coo(X: Any) -> tuple[Any, Any, tuple[int, ...]]:
     if array is not None:
         coords = np.nonzero(array)
         return coords, array[coords], array.shape
-    if isinstance(X, tuple):
+    if _is_coo(X):
         coords, values = X[0], X[1]
         return coords, values, tuple(X[2]) if len(X) == 3 else _shape_of(coords)
-    if _is_scipy_sparse(X):
+    if is_scipy_sparse(X):
         if X.format in ("csr", "csc") and X.ndim == 2:
             # Only the compressed axis has to be written out, in as few bytes as it needs.
             n_major = len(X.indptr) - 1
@@ -201,19 +237,25 @@ def as_coo(X: Any) -> tuple[Any, Any, tuple[int, ...]]:
     return X.coords, X.data, tuple(X.shape)
 
 
-def _full_array(X: Any) -> np.ndarray | None:
+def _is_coo(X: Any) -> bool:
+    """Whether it is a tuple of coordinates, values and maybe a shape."""
+    return isinstance(X, tuple) and len(X) in (2, 3) and not np.isscalar(X[0])
+
+
+def _full_array(X: Any, any_type: bool = False) -> np.ndarray | None:
     """An array that holds all its cells; none for coordinates and sparse tensors."""
-    is_coo = isinstance(X, tuple) and len(X) in (2, 3) and not np.isscalar(X[0])
     is_sparse = hasattr(X, "coords") and hasattr(X, "data") and hasattr(X, "fill_value")
-    if is_coo or is_sparse or _is_scipy_sparse(X):
+    if _is_coo(X) or is_sparse or is_scipy_sparse(X):
         return None
     array = np.asarray(X)
     if array.ndim == 0:
         raise ValueError(f"expected data, not {type(X).__name__}; give an array, a frame or the name of a file")
+    if any_type:
+        return array
     if array.dtype == object:
-        array = array.astype(np.float64)
+        array = plain_numbers(array.reshape(-1)).reshape(array.shape)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"an array of counts holds numbers, not {array.dtype}; give records as a frame")
+        raise ValueError(f"an array of counts holds numbers, not {array.dtype}; give records as a frame, or say kind=\"records\"")
     return array
 
 
@@ -222,131 +264,22 @@ def _shape_of(coords: Any) -> tuple[int, ...]:
 
 
 def _from_coo(
-    coords: Any, values: Any, shape: Sequence[int] | None, names: Sequence[str] | None, fractions: bool
+    coords: Any,
+    values: Any,
+    shape: Sequence[int] | None,
+    names: Sequence[str] | None,
+    fractions: bool,
+    labels: Sequence[Sequence[str] | None] | None = None,
 ) -> _core.Dataset:
     shape = _shape_of(coords) if shape is None else shape
     if len(coords) != len(shape):
         raise ValueError(f"there are coordinates of {len(coords)} axes, but the shape has {len(shape)}")
-    counts = _counts(values)
+    counts = counts_of(values)
     columns: list[Any] = []
     for ix, (axis, size) in enumerate(zip(coords, shape)):
         codes = integers(axis)
         if len(codes) and codes.min() < 0:
             raise ValueError(f"axis {ix}: a coordinate is negative; they count from 0")
-        columns.append((names[ix] if names is not None else None, codes, None, int(size), 0))
+        own = None if labels is None or labels[ix] is None else list(labels[ix] or ())
+        columns.append((names[ix] if names is not None else None, codes, own, int(size), 0))
     return _core.Dataset.from_codes("data", columns, counts, len(counts), fractions)
-
-
-def _counts(values: Any) -> np.ndarray:
-    values = np.asarray(values)
-    if values.dtype.kind == "b":
-        return values.view(np.uint8)
-    if values.dtype.kind in "iu":
-        if values.dtype.kind == "i" and len(values) and values.min() < 0:
-            raise ValueError(f"Negative values in data: a count is {values.min()}, and counts start from 0")
-        values = native(values)
-        return values.view(np.uint64) if values.dtype == np.int64 else values
-    if values.dtype.kind != "f":
-        raise ValueError(f"counts are numbers, not {values.dtype}")
-    values = native(values.astype(np.float64, copy=False))
-    if len(values) and np.nanmin(values, initial=0.0) < 0:
-        raise ValueError(f"Negative values in data: a count is {np.nanmin(values)}, and counts start from 0")
-    return values
-
-
-def _is_scipy_sparse(X: Any) -> bool:
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(X))
-
-
-def _is_pandas(X: Any) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(X, pandas.DataFrame)
-
-
-def _is_polars(X: Any) -> bool:
-    polars = sys.modules.get("polars")
-    return polars is not None and isinstance(X, (polars.DataFrame, polars.LazyFrame))
-
-
-def _is_table(X: Any) -> bool:
-    # Some sparse matrices of SciPy are dictionaries, too.
-    if _is_scipy_sparse(X):
-        return False
-    return isinstance(X, Mapping) or _is_pandas(X) or _is_polars(X) or hasattr(X, "__arrow_c_stream__")
-
-
-def table_columns(table: Any, columns: Sequence[str] | None = None) -> dict[str, Any]:
-    """The columns of a table by name, each as its maker keeps it."""
-    if _is_table(table) and columns is not None:
-        raise ValueError("columns: this table has names of its own; leave it out, or rename them in the table")
-    if isinstance(table, Mapping):
-        return _by_name((str(name), column) for name, column in table.items())
-    if _is_pandas(table):
-        return _by_name((str(name), table.iloc[:, ix]) for ix, name in enumerate(table.columns))
-    if _is_polars(table):
-        frame = table.collect() if hasattr(table, "collect") else table
-        return {name: frame.get_column(name) for name in frame.columns}
-    if hasattr(table, "__arrow_c_stream__"):
-        return _arrow_columns(table)
-    array = np.asarray(table)
-    if array.ndim != 2:
-        raise ValueError(f"records are a table with rows and columns, but this array has {array.ndim} axes")
-    names = [f"i{ix + 1}" for ix in range(array.shape[1])] if columns is None else list(columns)
-    if len(names) != array.shape[1]:
-        raise ValueError(f"columns: {len(names)} names were given, and the array has {array.shape[1]} columns")
-    return _by_name((name, array[:, ix]) for ix, name in enumerate(names))
-
-
-def _by_name(columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Columns by name, which have to differ."""
-    found: dict[str, Any] = {}
-    for name, column in columns:
-        if name in found:
-            raise ValueError(f"there are two columns named {name!r}; rename one of them")
-        found[name] = column
-    return found
-
-
-def _arrow_columns(table: Any) -> dict[str, Any]:
-    held = _core.ArrowTable(table.__arrow_c_stream__())
-
-    def column(ix: int, name: str) -> Any:
-        if held.is_read(ix):
-            return ArrowColumn(held, ix)
-        if hasattr(table, "column_names") and hasattr(table, "column"):
-            # Dates and the like: pyarrow knows how they are written.
-            return table.column(ix)
-        raise ValueError(f"column {name}: values of its Arrow type are not read; make it one of strings or categories")
-
-    return _by_name((name, column(ix, name)) for ix, name in enumerate(held.names))
-
-
-def _from_table(
-    table: Any, counts: str | None, columns: Sequence[str] | None, weights: np.ndarray | None, fractions: bool
-) -> _core.Dataset:
-    by_name = table_columns(table, columns)
-    if counts is not None and counts not in by_name:
-        raise ValueError(f"there is no column {counts!r}; the columns are {', '.join(by_name)}")
-    held = by_name.pop(counts or COUNT, None)
-    row_counts = None if held is None else _counts(_plain_numbers(held))
-    if weights is not None:
-        row_counts = weights if row_counts is None else row_counts * weights
-        row_counts = _counts(row_counts)
-    n_rows = len(held) if held is not None else None
-    encoded: list[Any] = []
-    for name, column in by_name.items():
-        codes, labels = encode(column)
-        n_rows = len(codes) if n_rows is None else n_rows
-        encoded.append((name, codes, labels, None, 0))
-    return _core.Dataset.from_codes("data", encoded, row_counts, n_rows or 0, fractions)
-
-
-def _plain_numbers(column: Any) -> np.ndarray:
-    """A column of counts; what is missing becomes NaN, an unknown count."""
-    if hasattr(column, "to_numpy"):
-        column = column.to_numpy()
-    array = np.asarray(column)
-    if array.dtype == object:
-        array = np.array([np.nan if value is None or value != value else float(value) for value in array])
-    return array

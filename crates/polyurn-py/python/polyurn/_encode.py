@@ -10,6 +10,10 @@ import numpy as np
 from . import _core
 
 
+#: Numbers that are looked through at once.
+PART = 1 << 16
+
+
 def encode(column: Any) -> tuple[np.ndarray, list[str]]:
     """Codes and labels of a column of categories. Missing values get the code -1.
 
@@ -28,11 +32,30 @@ def encode(column: Any) -> tuple[np.ndarray, list[str]]:
         return integers(column.array.codes), [label(value) for value in column.cat.categories]
     if hasattr(column, "codes") and hasattr(column, "categories"):
         return integers(column.codes), [label(value) for value in column.categories]
+    if isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype.kind in "biu" and column.dtype.itemsize <= 2:
+        return _encode_short(np.asarray(column))
     pandas = sys.modules.get("pandas")
     if pandas is not None:
         codes, values = pandas.factorize(column if hasattr(column, "iloc") else np.asarray(column, dtype=None))
         return narrow(codes, len(values)), _distinct([label(value) for value in values])
     return _encode_plain(np.asarray(column))
+
+
+def _encode_short(array: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Codes of numbers of one or two bytes, by a table of all that there are: no array of wider codes in between."""
+    array = np.ascontiguousarray(array)
+    places = array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16)
+    table = np.full(1 << (8 * places.dtype.itemsize), -1, dtype=np.int32)
+    values: list[Any] = []
+    for start in range(0, len(array), PART):
+        part = array[start : start + PART]
+        found, first = np.unique(part, return_index=True)
+        for ix in np.argsort(first):
+            place = places[start + first[ix]]
+            if table[place] < 0:
+                table[place] = len(values)
+                values.append(found[ix])
+    return narrow(table, len(values))[places], [label(value) for value in values]
 
 
 def _encode_plain(array: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -46,8 +69,7 @@ def _encode_plain(array: np.ndarray) -> tuple[np.ndarray, list[str]]:
     codes = np.empty(len(array), dtype=np.int32)
     for row, value in enumerate(array):
         value = value.item() if isinstance(value, np.generic) else value
-        is_missing = value is None or value != value
-        codes[row] = -1 if is_missing else known.setdefault(value, len(known))
+        codes[row] = -1 if value is None or value != value else known.setdefault(value, len(known))
     return narrow(codes, len(known)), _distinct([label(value) for value in known])
 
 
@@ -100,6 +122,11 @@ class ArrowColumn:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    @property
+    def kind(self) -> str:
+        """What kind of numbers it holds, in NumPy's letters; empty if none."""
+        return self.table.kind_of_numbers(self.ix)
 
     def to_numpy(self) -> np.ndarray:
         """Its numbers."""

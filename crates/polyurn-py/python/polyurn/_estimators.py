@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core
-from ._fitting import LIMITS, CountEstimator, most_likely
+from ._fitting import LIMITS, CountEstimator, keep
 from ._progress import Progress
 from ._results import Score
 from ._settings import request, seed_of
@@ -46,13 +46,16 @@ class AllocationModel(CountEstimator):
         Sweeps at most, when to stop, and starts of engines that sweep.
     prior : mapping or "none", optional
         A prior as in a model file, or none for maximum likelihood by ``"em"`` or ``"icm"``.
+    b : float, optional
+        Rate of the Gamma prior of the total. Needed where cells are NaN, which nobody counted: then the total is unknown.
     pseudo_count : mapping, optional
         Pseudo-counts of every cell of the tables of some nodes.
     engine : mapping, optional
         Further settings of the engine, by the names of :func:`polyurn.fit`; also ``time_limit`` and ``max_memory``, which hold for
         the fit and again for ``log_evidence_``.
-    kind : {"auto", "tensor", "records"}, default "auto"
-        What a plain array is: counts of cells, or records in rows. ``"auto"`` takes arrays as counts and frames as records.
+    kind : {"auto", "records", "matrix", "tensor"}, default "auto"
+        What data are: records in rows, or counts of the cells of a matrix or of an array with any number of axes. ``"auto"`` takes
+        arrays for counts and frames for records; presets of matrices take frames of nothing but numbers for counts.
     handle_unknown : {"error", "missing"}, default "error"
         What to do with a value, in new records, that the fit does not know.
     verbose : bool or None, default False
@@ -104,26 +107,14 @@ class AllocationModel(CountEstimator):
         tol: float | None = None,
         n_init: int | None = None,
         prior: Any = None,
+        b: float | None = None,
         pseudo_count: Any = None,
         engine: Any = None,
         kind: str = "auto",
         handle_unknown: str = "error",
         verbose: bool | None = False,
     ) -> None:
-        self.model = model
-        self.a = a
-        self.method = method
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.prior = prior
-        self.pseudo_count = pseudo_count
-        self.engine = engine
-        self.kind = kind
-        self.handle_unknown = handle_unknown
-        self.verbose = verbose
+        keep(self, locals())
 
     # Samples.
 
@@ -164,7 +155,7 @@ class AllocationModel(CountEstimator):
     @available_if(_takes_samples)
     def predict(self, X: Any) -> np.ndarray:
         """The most probable hidden value of each sample; a column for each node where several are hidden."""
-        return most_likely(self._answer(self._new(X)).posteriors)
+        return self._new(X).most_likely(self.hidden_nodes_)
 
     @available_if(_takes_samples)
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -186,7 +177,7 @@ class AllocationModel(CountEstimator):
         return self._new(X).mean_ln_probability()
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens drawn from the fitted tables.
+        """Tokens drawn from the fitted tables: other ones at each call, unless ``random_state`` is an integer.
 
         Parameters
         ----------
@@ -196,7 +187,8 @@ class AllocationModel(CountEstimator):
         Returns
         -------
         X : ndarray of shape (n_samples, n_seen)
-            Values of the seen nodes, by their codes.
+            Values of the seen nodes, as they were given: answers of records, positions along axes of counts (names of words where the
+            matrix was a frame). Of type object where columns are of different kinds.
         y : ndarray of shape (n_samples,) or (n_samples, n_hidden)
             Values of the hidden nodes.
         """
@@ -216,10 +208,23 @@ class AllocationModel(CountEstimator):
             # The last cell takes what rounding leaves.
             drawn = (rng.random((n_samples, 1)) * rows[:, -1:] >= rows[:, :-1]).sum(axis=1)
             values[node["name"]] = drawn
-        X = np.stack([values[name] for name in self._nodes], axis=1)
+        X = together([self._as_given(name, values[name]) for name in self._nodes], n_samples)
         hidden = [values[name] for name in self.hidden_nodes_]
         y = hidden[0] if len(hidden) == 1 else np.stack(hidden, axis=1) if hidden else np.empty((n_samples, 0), int)
         return X, y
+
+    def _as_given(self, node: str, codes: np.ndarray) -> np.ndarray:
+        """Values of a seen node as the user has them."""
+        if self._kind == "tensor":
+            names = getattr(self, "feature_names_in_", None)
+            return names[codes] if names is not None and [node] == self._nodes[1:] else codes
+        labels = np.array(self.fit_.labels(node), dtype=object)
+        kind = self._label_kinds.get(node, "")
+        if kind == "b":
+            labels = labels == "True"
+        elif kind in ("i", "u", "f"):
+            labels = labels.astype({"i": np.int64, "u": np.uint64, "f": np.float64}[kind])
+        return np.asarray(labels[codes])
 
     # Criteria and evidence.
 
@@ -276,5 +281,13 @@ class AllocationModel(CountEstimator):
         return self._score.log_evidence, self._score.std_error
 
 
+def together(columns: list[np.ndarray], n_rows: int) -> np.ndarray:
+    """Columns side by side, as objects where they are of different kinds."""
+    if not columns:
+        return np.empty((n_rows, 0))
+    is_alike = len({column.dtype.kind for column in columns}) == 1
+    return np.stack(columns if is_alike else [column.astype(object) for column in columns], axis=1)
+
+
 #: What the question of the evidence shares with that of a fit.
-EVIDENCE = ("model", "method", "a", "prior", "pseudo_count", "seed", "threads", *LIMITS)
+EVIDENCE = ("model", "method", "a", "b", "prior", "pseudo_count", "seed", "threads", *LIMITS)

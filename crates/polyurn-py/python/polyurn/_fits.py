@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
-from ._results import Report, _axes, _is_new_arviz, _Result, _table_html
+from ._results import Report, _axes, _is_new_arviz, _Result
 from ._settings import number
 
 if TYPE_CHECKING:
@@ -184,16 +184,21 @@ class Fit(_Result):
         return ax
 
     def to_inferencedata(self) -> Any:
-        """Draws of the tables as ArviZ wants them: one chain of the draws that were kept. Needs ArviZ, and ``draws``."""
+        """Draws of the tables as ArviZ wants them. Needs ArviZ, and ``draws``.
+
+        Draws by ``"gibbs"`` keep their chains, as many of each as all have; those by ``"smc"`` are independent of each other, and one
+        chain. Chains name hidden values as they like: ``r_hat`` of a table means little where names can be exchanged.
+        """
         import arviz as az
 
         n_draws = self._core.draws[1]
         if n_draws == 0:
             raise ValueError('this fit holds no draws; fit with method="smc" or "gibbs" and draws=100')
+        chains = self._chains(n_draws)
         posterior, dims, coords = {}, {}, {}
         for group in self._core.tables:
             name = group[0]
-            posterior[name] = np.stack([self.table(name, draw=ix) for ix in range(n_draws)])[None]
+            posterior[name] = np.stack([[self.table(name, draw=ix) for ix in chain] for chain in chains])
             parents = next(one["parents"] for one in self.nodes if one["name"] == name)
             dims[name] = [f"{node}_value" for node in [*parents, name]]
             coords.update({f"{node}_value": self.labels(node) for node in [*parents, name]})
@@ -201,11 +206,20 @@ class Fit(_Result):
             return az.from_dict({"posterior": posterior}, dims=dims, coords=coords)
         return az.from_dict(posterior=posterior, dims=dims, coords=coords)
 
+    def _chains(self, n_draws: int) -> list[list[int]]:
+        """Numbers of the draws of each chain, as many of each."""
+        runs = self._found.get("draw_runs") if self.method == "gibbs" else None
+        if runs is None:
+            return [list(range(n_draws))]
+        chains = [[ix for ix, run in enumerate(runs) if run == chain] for chain in sorted(set(runs))]
+        n_each = min(map(len, chains))
+        return [chain[:n_each] for chain in chains]
+
     def __repr__(self) -> str:
         hidden = ", ".join(f"{one['name']}[{one['size']}]" for one in self.nodes if not one["seen"])
         return f"<Fit by {self.method}, hidden {hidden or 'nothing'}: objective {self.objective:.6g}>"
 
-    def _repr_html_(self) -> str:
+    def _rows(self) -> tuple[list[str], list[list[str]], str]:
         rows = [
             ["model", self._found["model"]],
             ["method", self.method],
@@ -213,7 +227,7 @@ class Fit(_Result):
             ["KL divergence", "" if self.kl_divergence is None else f"{self.kl_divergence:.6g}"],
             ["converged", str(self._found.get("converged"))],
         ]
-        return _table_html(["", "value"], [row for row in rows if row[1]], "fit")
+        return ["", "value"], [row for row in rows if row[1]], "fit"
 
     def __getstate__(self) -> dict[str, Any]:
         return {"core": self._core, "found": self._found}

@@ -12,9 +12,11 @@ from . import _core
 from ._data import Data, as_dataset
 from ._fits import Fit
 from ._heldout import Heldout, score_heldout
+from ._learners import LEARNING, fit_stream
 from ._progress import Progress
 from ._results import Curve, Ranking, Score
-from ._settings import request, seed_of, threads_of
+from ._settings import FITTING, SCORING, engine_settings, request, seed_of, threads_of
+from ._tables import hinting
 from ._warnings import warn_all, warn_lines
 
 #: Engines whose counts may be fractions.
@@ -29,6 +31,7 @@ def score(
     method: str = "auto",
     random_state: Any = None,
     n_jobs: int | None = None,
+    kind: str = "auto",
     columns: Sequence[str] | None = None,
     prior: Mapping[str, Any] | None = None,
     shape: float | None = None,
@@ -53,7 +56,7 @@ def score(
     model : str
         Model text, a preset such as ``"lca(3)"``, or the name of a model file.
     X : data
-        An array or sparse tensor of counts, a frame of records, the name of a file, or :class:`Data`.
+        An array or sparse tensor of counts, a frame of records, the name of a file, or :class:`Data`. See ``kind``.
     a : float or sequence of float, default 1
         Equivalent sample size of the prior and shape of the Gamma prior; several values give a curve.
     method : {"auto", "exact", "smc", "sis", "naive", "anneal", "vb"}, default "auto"
@@ -62,6 +65,9 @@ def score(
         The seed. The same integer gives the same numbers as ``--seed`` on the command line.
     n_jobs : int, optional
         Threads; all cores without it. The answer does not depend on it.
+    kind : {"auto", "records", "matrix", "tensor"}, default "auto"
+        What ``X`` is: records in rows, or counts of cells. ``"auto"`` takes frames of any library for records and arrays for counts;
+        ``"matrix"`` makes a frame one of counts, and ``"records"`` an array one of records.
     columns : sequence of str, optional
         Names for the axes in order, or a choice of named columns.
     prior, shape, b, pseudo_count, tied_prior
@@ -100,25 +106,7 @@ def score(
     >>> polyurn.score("row -> k[2] -> column", X)
     <Score row -> k[2] -> column: ln evidence -19.8106243507, exact>
     """
-    settings = dict(
-        model=model,
-        method=method,
-        columns=columns,
-        prior=prior,
-        shape=shape,
-        b=b,
-        pseudo_count=pseudo_count,
-        tied_prior=tied_prior,
-        given=given,
-        totals=totals,
-        time_limit=time_limit,
-        max_memory=max_memory,
-        checkpoint=checkpoint,
-        checkpoint_every=_every(checkpoint, checkpoint_every),
-        seed=seed_of(random_state, checkpoint),
-        threads=threads_of(n_jobs),
-        **_engine(engine, SCORING),
-    )
+    settings = {**_shared(locals(), SCORING), "model": model, "given": given, "totals": totals}
     if handle_unknown not in ("error", "missing"):
         raise ValueError(f'handle_unknown: expected "error" or "missing", not {handle_unknown!r}')
     if heldout is not None:
@@ -127,22 +115,35 @@ def score(
                 raise ValueError(f"{name}: held-out records have no use for it; leave it out")
         if a is not None and not np.isscalar(a):
             raise ValueError("a: give one value to score held-out records")
-        data = as_dataset(X, fractions=method != "smc")
+        data = as_dataset(X, fractions=method != "smc", kind=kind)
         return score_heldout(data, heldout, {**settings, "a": a}, _is_ours(X), handle_unknown == "missing", progress)
     if handle_unknown != "error":
         raise ValueError("handle_unknown: it is about held-out records; give heldout, or leave it out")
-    data = as_dataset(X, fractions=method in FRACTIONS)
-    if a is None or np.isscalar(a):
-        return _score_at(data, settings, a, _is_ours(X), progress)
-    if checkpoint is not None:
-        raise ValueError("checkpoint: a curve has none; give one value of a")
-    return Curve(_scores_at(data, settings, a, progress))
+    data = as_dataset(X, fractions=method in FRACTIONS, kind=kind)
+    with hinting(X, kind):
+        if a is None or np.isscalar(a):
+            return _score_at(data, settings, a, _is_ours(X), progress)
+        if checkpoint is not None:
+            raise ValueError("checkpoint: a curve has none; give one value of a")
+        return Curve(_scores_at(data, settings, a, progress))
 
 
-def _every(checkpoint: Any, seconds: float | None) -> float | None:
-    if seconds is not None and checkpoint is None:
+#: Parameters that go on as they are.
+PASSED_ON = ("method", "columns", "prior", "shape", "b", "pseudo_count", "tied_prior", "time_limit", "max_memory", "checkpoint")
+
+
+def _shared(given: Mapping[str, Any], engines: Sequence[str]) -> dict[str, Any]:
+    """What functions with models are asked for alike, out of all their parameters."""
+    checkpoint, every = given["checkpoint"], given["checkpoint_every"]
+    if every is not None and checkpoint is None:
         raise ValueError("checkpoint_every: there is no checkpoint; give a file")
-    return seconds
+    return {
+        **{name: given[name] for name in PASSED_ON},
+        "checkpoint_every": every,
+        "seed": seed_of(given["random_state"], checkpoint),
+        "threads": threads_of(given["n_jobs"]),
+        **engine_settings(given["engine"], engines),
+    }
 
 
 def _is_ours(X: Any) -> bool:
@@ -174,23 +175,6 @@ def _scored(
     with Progress(progress) as bar:
         result, text, interrupted = _core.score(data, request(a=a, **settings), is_last_use, bar.watcher)
     return Score(json.loads(result), text, settings["model"]), interrupted
-
-
-PARTICLES = ("particles", "runs", "rejuvenate", "heat", "cooling", "split_merge", "order", "resample", "ess")
-SWEEPS = ("n_init", "max_iter", "tol", "maximise")
-SCORING = (*PARTICLES, *SWEEPS, "bracket", "path", "sweeps", "chains", "chain_sweeps", "kernel")
-FITTING = (
-    *PARTICLES,
-    *SWEEPS,
-    *("init", "mode", "update", "trials", "chains", "sweeps", "warm_up", "thin", "moves", "draws", "kernel"),
-)
-
-
-def _engine(engine: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
-    unknown = [name for name in engine if name not in known]
-    if unknown:
-        raise TypeError(f"unknown setting {unknown[0]!r}; engines have {', '.join(known)}")
-    return engine
 
 
 def select(model: str, X: Any, **settings: Any) -> Ranking:
@@ -251,6 +235,8 @@ def compare(models: Sequence[str], X: Any, **settings: Any) -> Ranking:
     """
     if isinstance(models, str):
         raise TypeError("models: expected a list of models; for the sizes of one model there is select")
+    if not models:
+        raise ValueError("models: there is none to compare; give two or more")
     return _rank(False, list(models), X, **settings)
 
 
@@ -263,6 +249,7 @@ def _rank(
     method: str = "auto",
     random_state: Any = None,
     n_jobs: int | None = None,
+    kind: str = "auto",
     columns: Sequence[str] | None = None,
     prior: Mapping[str, Any] | None = None,
     shape: float | None = None,
@@ -282,29 +269,11 @@ def _rank(
     several = a is not None and not np.isscalar(a)
     if several and sensitivity:
         raise ValueError("sensitivity: a has several values already; leave one of the two out")
-    asked = request(
-        a=None if several else a,
-        a_values=a if several else None,
-        method=method,
-        columns=columns,
-        prior=prior,
-        shape=shape,
-        b=b,
-        pseudo_count=pseudo_count,
-        tied_prior=tied_prior,
-        sensitivity=sensitivity,
-        bound=bound,
-        time_limit=time_limit,
-        max_memory=max_memory,
-        checkpoint=checkpoint,
-        checkpoint_every=_every(checkpoint, checkpoint_every),
-        seed=seed_of(random_state, checkpoint),
-        threads=threads_of(n_jobs),
-        **_engine(engine, SCORING),
-    )
+    own = {"a": None if several else a, "a_values": a if several else None, "sensitivity": sensitivity, "bound": bound}
+    asked = request(**_shared(locals(), SCORING), **own)
     weights = None if model_prior is None else {str(key): float(weight) for key, weight in model_prior.items()}
-    data = as_dataset(X, fractions=method in FRACTIONS)
-    with Progress(progress) as bar:
+    data = as_dataset(X, fractions=method in FRACTIONS, kind=kind)
+    with hinting(X, kind), Progress(progress) as bar:
         found = _core.rank(is_select, data, models, weights, asked, _is_ours(X), bar.watcher)
     result, text, lines, interrupted = found
     ranking = Ranking(json.loads(result), text)
@@ -321,6 +290,7 @@ def fit(
     method: str = "vb",
     random_state: Any = None,
     n_jobs: int | None = None,
+    kind: str = "auto",
     columns: Sequence[str] | None = None,
     prior: Mapping[str, Any] | str | None = None,
     shape: float | None = None,
@@ -338,16 +308,18 @@ def fit(
 
     Parameters
     ----------
-    model, X, a, random_state, n_jobs, columns, shape, b, pseudo_count, tied_prior, time_limit, max_memory, checkpoint, checkpoint_every, progress
+    model, X, a, random_state, n_jobs, kind, columns, shape, b, pseudo_count, tied_prior, time_limit, max_memory, checkpoint, checkpoint_every, progress
         As for :func:`score`.
-    method : {"vb", "exact", "smc", "gibbs", "em", "dual-em", "icm"}, default "vb"
-        The engine.
+    method : {"vb", "exact", "smc", "gibbs", "em", "dual-em", "icm", "svb"}, default "vb"
+        The engine. ``"svb"`` learns from a stream that is seen once and not held: ``X`` is the name of a file, a table that is cut
+        into batches, or an iterable of tables.
     prior : mapping or "none", optional
         The prior, or none for maximum likelihood by ``"em"``.
     **engine
         Settings of engines: those of particles as for :func:`score`, ``draws``; ``n_init``, ``max_iter``, ``tol``, ``init``
         (tables to start from, by node), ``maximise``, ``mode``, ``update``, ``trials``; ``chains``, ``sweeps``, ``warm_up``,
-        ``thin``, ``moves``.
+        ``thin``, ``moves``. For ``"svb"``: ``tokens`` (of the whole stream), ``batch`` (records), ``passes``, ``kappa``, ``tau``, ``seen``,
+        ``local`` (seen root nodes whose values have rows of their own); all sizes are declared.
 
     Returns
     -------
@@ -360,26 +332,11 @@ def fit(
     >>> abs(fit.kl_divergence) < 1e-6
     True
     """
-    asked = request(
-        model=model,
-        a=a,
-        method=method,
-        columns=columns,
-        prior=prior,
-        shape=shape,
-        b=b,
-        pseudo_count=pseudo_count,
-        tied_prior=tied_prior,
-        time_limit=time_limit,
-        max_memory=max_memory,
-        checkpoint=checkpoint,
-        checkpoint_every=_every(checkpoint, checkpoint_every),
-        seed=seed_of(random_state, checkpoint),
-        threads=threads_of(n_jobs),
-        **_engine(engine, FITTING),
-    )
-    data = as_dataset(X, fractions=method in FRACTIONS)
-    with Progress(progress) as bar:
+    if method == "svb":
+        return fit_stream(X, {**_shared(locals(), LEARNING), "model": model, "a": a}, kind, progress)
+    asked = request(**_shared(locals(), FITTING), model=model, a=a)
+    data = as_dataset(X, fractions=method in FRACTIONS, kind=kind)
+    with hinting(X, kind), Progress(progress) as bar:
         core, summary, interrupted = _core.fit(data, asked, _is_ours(X), bar.watcher)
     found = Fit(core, json.loads(summary))
     warn_all(found.warnings, interrupted)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._data import _is_table
 from ._fits import Fit
 from ._predictions import new_documents
 from ._progress import Progress
-from ._results import _Result, _shown, _table_html
-from ._samples import Table, axis_nodes, rows_of
+from ._results import _Result, _shown
+from ._samples import axis_nodes
 from ._settings import request
+from ._tables import Records, is_table
 from ._warnings import warn_all
 
 
@@ -57,19 +57,19 @@ class Heldout(_Result):
         shown = _shown(self.log_probability_per_token, self.std_error)
         return f"<Heldout: ln probability of a token {shown}, perplexity {self.perplexity:.6g}>"
 
-    def _repr_html_(self) -> str:
+    def _rows(self) -> tuple[list[str], list[list[str]], str]:
         rows = [
             ["ln probability of a token", _shown(self.log_probability_per_token, self.std_error)],
             ["perplexity", f"{self.perplexity:.6g}"],
             ["tokens scored", f"{self['tokens']:g}"],
             ["fit", self["method"]],
         ]
-        return _table_html(["", "value"], rows, "held out")
+        return ["", "value"], rows, "held out"
 
 
 def score_heldout(data: _core.Dataset, table: Any, settings: dict[str, Any], is_ours: bool, drops: bool, progress: bool | None) -> Heldout:
     """Fits, and scores records that were held out."""
-    if not _is_table(table):
+    if not is_table(table):
         raise ValueError("heldout: expected a frame or another table of records, in which each row has a place; estimators score arrays")
     method = {"auto": "vb"}.get(settings["method"], settings["method"])
     if method not in ("vb", "smc"):
@@ -78,7 +78,7 @@ def score_heldout(data: _core.Dataset, table: Any, settings: dict[str, Any], is_
     with Progress(progress) as bar:
         core, summary, interrupted = _core.fit(data, request(**{**settings, "method": method}), is_ours, bar.watcher)
     fit = Fit(core, json.loads(summary))
-    rows = rows_of(table)
+    rows = Records(table)
     if rows.counts is not None and np.isnan(np.asarray(rows.counts, dtype=float)).any():
         raise ValueError("heldout: a count is unknown; leave the row out")
     found = _Scoring(fit, rows, drops, settings["threads"]).found()
@@ -92,7 +92,7 @@ def score_heldout(data: _core.Dataset, table: Any, settings: dict[str, Any], is_
 class _Scoring:
     """Rows in the terms of a fit, and what is scored of them."""
 
-    def __init__(self, fit: Fit, table: Table, drops: bool, threads: int) -> None:
+    def __init__(self, fit: Fit, table: Records, drops: bool, threads: int) -> None:
         self.fit, self.n_rows, self.threads = fit, table.n_rows, threads
         self.given = list(fit._core.local_nodes)
         self.columns, groups, self.new_values, self.n_dropped = new_documents(fit, table, axis_nodes(fit._core), drops)

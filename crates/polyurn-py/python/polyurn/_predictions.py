@@ -9,12 +9,13 @@ import numpy as np
 
 from . import _core
 from ._fits import Fit
-from ._results import _table_html
-from ._samples import Table, axis_nodes, place_codes, rows_of
+from ._results import Shown
+from ._samples import axis_nodes, place_codes
 from ._settings import threads_of
+from ._tables import Records
 
 
-class Prediction:
+class Prediction(Shown):
     """What a fit says of each row of a table.
 
     Attributes
@@ -59,6 +60,10 @@ class Prediction:
         """A frame with the columns that the command line's ``predict`` prints: for each node its most likely value and the probability."""
         import pandas as pd
 
+        return pd.DataFrame(self._columns())
+
+    def _columns(self) -> dict[str, Any]:
+        """The columns that the command line's ``predict`` prints."""
         columns: dict[str, Any] = {"log_probability": self.log_probability}
         if self._fit._core.local_nodes:
             columns["log_probability_given"] = self.log_probability_given
@@ -67,15 +72,42 @@ class Prediction:
             best, probability = self.most_likely(node)
             columns[f"{node}:imputed" if node in seen else node] = best
             columns[f"{node}:p"] = probability
-        return pd.DataFrame(columns)
+        return columns
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was found, a list for each array; what is not a number is none, and minus infinity the text ``"-inf"``."""
+        return {
+            "log_probability": _plain(self.log_probability),
+            "log_probability_given": _plain(self.log_probability_given),
+            "expected_count": _plain(self.expected_count),
+            "probabilities": {node: _plain(table) for node, table in self.probabilities.items()},
+            "new_rows": {node: _plain(table) for node, table in self.new_rows.items()},
+            "new_values": list(self.new_values),
+        }
 
     def __repr__(self) -> str:
         return f"<Prediction of {len(self)} rows: {', '.join(self.probabilities) or 'ln probabilities'}>"
 
-    def _repr_html_(self) -> str:
-        frame = self.to_pandas().head(10)
-        rows = [[f"{cell:.4g}" if isinstance(cell, float) else cell for cell in row] for row in frame.itertuples(index=False)]
-        return _table_html(list(frame.columns), rows, f"{len(self)} rows")
+    def _rows(self) -> tuple[list[str], list[list[str]], str]:
+        columns = self._columns()
+        head = [*columns]
+        rows = [[_cell(columns[name][row]) for name in head] for row in range(min(SHOWN, len(self)))]
+        return head, rows, f"{len(self)} rows" + (f", the first {SHOWN}" if len(self) > SHOWN else "")
+
+
+#: Rows of a prediction that are shown.
+SHOWN = 10
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _plain(array: np.ndarray) -> Any:
+    """Lists of numbers as JSON can have them."""
+    if array.ndim > 1:
+        return [_plain(row) for row in array]
+    return [None if np.isnan(value) else "-inf" if value == -np.inf else float(value) for value in array]
 
 
 def predict(fit: Fit, X: Any, impute: bool, draw: str | int | None, handle_unknown: str, n_jobs: int | None) -> Prediction:
@@ -83,7 +115,7 @@ def predict(fit: Fit, X: Any, impute: bool, draw: str | int | None, handle_unkno
     if handle_unknown not in ("error", "missing"):
         raise ValueError(f'handle_unknown: expected "error" or "missing", not {handle_unknown!r}')
     seen = axis_nodes(fit._core)
-    table = rows_of(X, names=seen) if isinstance(X, np.ndarray) else rows_of(X)
+    table = Records(X).named(seen)
     columns, groups, new_values, _ = new_documents(fit, table, seen, drops=handle_unknown == "missing")
     wanted = [one["name"] for one in fit.nodes if not one["seen"] or impute]
     ln_p, ln_given, posteriors, new_rows = _core.predict(
@@ -108,7 +140,7 @@ def predict(fit: Fit, X: Any, impute: bool, draw: str | int | None, handle_unkno
     )
 
 
-def new_documents(fit: Fit, table: Table, seen: list[str], drops: bool) -> tuple[list[Any], Any, list[str], int]:
+def new_documents(fit: Fit, table: Records, seen: list[str], drops: bool) -> tuple[list[Any], Any, list[str], int]:
     """Codes of the fit for each column, new documents with a code and a group of their own, and what those are called.
 
     Also how many values were taken as missing because the fit does not know them.

@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._estimators import AllocationModel
+from ._fitting import keep
 
 
 class _Preset(AllocationModel):
     """A model that follows from its number of components."""
 
-    _kind_of_frames = "tensor"
+    _kind_of_frames = "matrix"
 
     def __init__(
         self,
@@ -28,26 +29,14 @@ class _Preset(AllocationModel):
         tol: float | None = None,
         n_init: int | None = None,
         prior: Any = None,
+        b: float | None = None,
         pseudo_count: Any = None,
         engine: Any = None,
         kind: str = "auto",
         handle_unknown: str = "error",
         verbose: bool | None = False,
     ) -> None:
-        self.n_components = n_components
-        self.a = a
-        self.method = method
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.prior = prior
-        self.pseudo_count = pseudo_count
-        self.engine = engine
-        self.kind = kind
-        self.handle_unknown = handle_unknown
-        self.verbose = verbose
+        keep(self, locals())
 
     def _one_size(self) -> int:
         n = self.n_components
@@ -100,20 +89,24 @@ class NMF(_Preset):
     def _text(self, sizes: Sequence[int]) -> str:
         return f"i1 -> k[{self._one_size()}] -> i2"
 
+    def _text_of_records(self, sizes: Sequence[int]) -> str:
+        return f"nmf({self._one_size()})"
+
     def _components(self) -> Any:
-        return self.core_[:, None] * self.factors_["i2"]
+        return self.core_[:, None] * self.factors_[self._nodes[1]]
 
     def transform(self, X: Any) -> np.ndarray:
-        """W of new rows: their tokens, shared out over the components.
+        """W of new rows: their tokens, shared out over the components. Of records, the probabilities of components of each.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
         """
         samples = self._new(X)
+        if self._kind == "records":
+            return self._answer(samples).posteriors[0]
         (shares,) = self._answer(samples).posteriors
-        n_tokens = np.bincount(samples.groups, weights=samples.counts, minlength=samples.n_samples)
-        return n_tokens[:, None] * shares / self.core_
+        return samples.tokens()[:, None] * shares / self.core_
 
     def inverse_transform(self, W: Any) -> np.ndarray:
         """Expected counts of rows, W H."""
@@ -131,6 +124,9 @@ class CP(_Preset):
     def _text(self, sizes: Sequence[int]) -> str:
         rest = " ".join(f"i{ix}" for ix in range(2, len(sizes) + 1))
         return f"i1 -> r[{self._one_size()}] -> {rest}" if rest else f"i1 -> r[{self._one_size()}]"
+
+    def _text_of_records(self, sizes: Sequence[int]) -> str:
+        return f"cp({self._one_size()})"
 
     @property
     def weights_(self) -> np.ndarray:
@@ -157,6 +153,9 @@ class Tucker(_Preset):
         parts += ["i1 -> r1", *(f"r{ix} -> i{ix}" for ix in range(2, n + 1))]
         return "; ".join(parts)
 
+    def _text_of_records(self, sizes: Sequence[int]) -> str:
+        return f"tucker({','.join(map(str, self._sizes(len(sizes))))})"
+
 
 class Pachinko(_Preset):
     """Topics of topics: documents -> k1 -> k2 -> words, ``pachinko(k1,k2,..)``.
@@ -172,7 +171,7 @@ class Pachinko(_Preset):
         return f"pachinko({','.join(map(str, levels))})"
 
 
-class SymmetricNMF(_Preset, auto_wrap_output_keys=None):
+class SymmetricNMF(_Preset, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Symmetric factorisation: all axes share one table, ``symmetric(R)``.
 
     There are no rows for nodes that the fit does not know, so it has neither ``transform`` nor ``predict``; memberships of the
@@ -241,29 +240,14 @@ class _TiedPreset(_Preset):
         tol: float | None = None,
         n_init: int | None = None,
         prior: Any = None,
+        b: float | None = None,
         pseudo_count: Any = None,
         engine: Any = None,
         kind: str = "auto",
         handle_unknown: str = "error",
         verbose: bool | None = False,
     ) -> None:
-        super().__init__(
-            n_components,
-            a=a,
-            method=method,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            prior=prior,
-            pseudo_count=pseudo_count,
-            engine=engine,
-            kind=kind,
-            handle_unknown=handle_unknown,
-            verbose=verbose,
-        )
-        self.tied = tied
+        keep(self, locals())
 
     def _call(self, name: str) -> str:
         return f"{name}({self._one_size()}{',tied' if self.tied else ''})"

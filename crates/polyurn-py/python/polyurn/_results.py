@@ -14,8 +14,35 @@ from . import _core
 from ._settings import number
 
 
-class _Result:
-    """What all results have: the JSON of the command line, warnings, and a page in notebooks."""
+class Shown:
+    """What everything has that is found: dictionaries, JSON, a text for terminals and a table for notebooks."""
+
+    def to_dict(self) -> Any:
+        """Everything that was found, as plain lists and dictionaries."""
+        raise NotImplementedError
+
+    @property
+    def json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_dict())
+
+    def _rows(self) -> tuple[list[str], list[list[str]], str]:
+        """Its table: the head, rows, and a caption."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        head, rows, caption = self._rows()
+        table = [head, *rows] if head[0] else rows
+        widths = [max(len(row[ix]) for row in table) for ix in range(len(head))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table]
+        return "\n".join([caption, *lines] if caption else lines)
+
+    def _repr_html_(self) -> str:
+        return _table_html(*self._rows())
+
+
+class _Result(Shown):
+    """What results have that come from one run: the JSON of the command line, and warnings."""
 
     def __init__(self, found: dict[str, Any]) -> None:
         self._found = found
@@ -23,11 +50,6 @@ class _Result:
     def to_dict(self) -> dict[str, Any]:
         """Everything that was found, by the names of the command line's ``--json``."""
         return json.loads(json.dumps(self._found))
-
-    @property
-    def json(self) -> str:
-        """The same as text."""
-        return json.dumps(self._found)
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
@@ -140,7 +162,7 @@ class Score(_Result):
     def __str__(self) -> str:
         return self._text
 
-    def _repr_html_(self) -> str:
+    def _rows(self) -> tuple[list[str], list[list[str]], str]:
         rows = [
             [self._name(), _shown(self.log_evidence, self.std_error)],
             ["total", _shown(self.log_p_total, self.std_error)],
@@ -148,7 +170,7 @@ class Score(_Result):
             ["sequence", _shown(self.log_p_sequence, self.std_error)],
             ["method", f"{self.method} ({self['why']})"],
         ]
-        return _table_html(["", "value"], [row for row in rows if row[1]], self.model)
+        return ["", "value"], [row for row in rows if row[1]], self.model
 
     def to_pandas(self) -> Any:
         """A series of all numbers and words."""
@@ -186,7 +208,7 @@ class Score(_Result):
         return az.from_dict({"sample_stats": stats}) if _is_new_arviz(az) else az.from_dict(sample_stats=stats)
 
 
-class Curve:
+class Curve(Shown):
     """The evidence of one model at several sizes of the prior; a sequence of :class:`Score`."""
 
     def __init__(self, scores: list[Score]) -> None:
@@ -232,9 +254,9 @@ class Curve:
         best = self.best
         return f"<Curve of {len(self)} values of a: largest {_shown(best.log_evidence, best.std_error)} at a = {best['a']:g}>"
 
-    def _repr_html_(self) -> str:
+    def _rows(self) -> tuple[list[str], list[list[str]], str]:
         rows = [[f"{one['a']:g}", _shown(one.log_evidence, one.std_error), one.method] for one in self.scores]
-        return _table_html(["a", self.scores[0]._name(), "method"], rows, self.scores[0].model)
+        return ["a", self.scores[0]._name(), "method"], rows, self.scores[0].model
 
 
 class Ranking(_Result):
@@ -294,7 +316,7 @@ class Ranking(_Result):
     def __str__(self) -> str:
         return self._text
 
-    def _repr_html_(self) -> str:
+    def _rows(self) -> tuple[list[str], list[list[str]], str]:
         rows = []
         for model in self.models:
             p = model["posterior_probability"]
@@ -310,7 +332,7 @@ class Ranking(_Result):
                 ]
             )
         head = ["model", "ln evidence", "ln Bayes factor", "probability", "method"]
-        return _table_html(head, rows, self.verdict)
+        return head, rows, self.verdict
 
     def to_pandas(self) -> Any:
         """A frame with one row for each model, best first."""

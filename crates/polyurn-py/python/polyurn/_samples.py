@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from . import _core
-from ._data import COUNT, _counts, _plain_numbers, table_columns
-from ._encode import encode
+from ._encode import narrow
 from ._fits import Fit
+from ._tables import Records
+
+
+#: Rows that are asked about at once.
+PART = 1 << 16
 
 
 def axis_nodes(core: _core.Fit) -> list[str]:
@@ -20,33 +25,6 @@ def axis_nodes(core: _core.Fit) -> list[str]:
     if all(re.fullmatch(r"i\d+", name) for name in names):
         names.sort(key=lambda name: int(name[1:]))
     return names
-
-
-@dataclass
-class Table:
-    """Rows of a table, encoded by themselves."""
-
-    columns: dict[str | None, tuple[np.ndarray, list[str]]]
-    counts: np.ndarray | None
-    n_rows: int
-
-    def dataset(self, fractions: bool, weights: np.ndarray | None) -> _core.Dataset:
-        """The same for a fit; columns without names bind by their order."""
-        counts = self.counts
-        if weights is not None:
-            counts = _counts(weights if counts is None else counts * weights)
-        encoded: list[Any] = [(None, codes, labels, None, 0) for codes, labels in self.columns.values()]
-        return _core.Dataset.from_codes("data", encoded, counts, self.n_rows, fractions)
-
-
-def rows_of(X: Any, names: list[str] | None = None) -> Table:
-    """The columns of a table or an array of records."""
-    by_name = table_columns(X, names)
-    held = by_name.pop(COUNT, None)
-    counts = None if held is None else _counts(_plain_numbers(held))
-    columns = {name: encode(column) for name, column in by_name.items()}
-    n_rows = len(counts) if counts is not None else len(next(iter(columns.values()))[0]) if columns else 0
-    return Table(columns, counts, n_rows)
 
 
 @dataclass
@@ -63,9 +41,17 @@ class Samples:
     n_samples: int
     n_tokens: float
 
+    def tokens(self) -> np.ndarray:
+        """Tokens of each sample."""
+        raise NotImplementedError
+
     def answer(self, hidden: list[str]) -> Answer:
         """ln probabilities, and posteriors of hidden nodes."""
         raise NotImplementedError
+
+    def most_likely(self, hidden: list[str]) -> np.ndarray:
+        """The value with the largest posterior of each sample; a column for each node where there are several."""
+        return best_of(self.answer(hidden).posteriors)
 
     def ln_probabilities(self) -> np.ndarray:
         """ln probability of each sample."""
@@ -80,10 +66,19 @@ class Samples:
         raise NotImplementedError
 
 
+def best_of(posteriors: list[np.ndarray]) -> np.ndarray:
+    """The value with the largest posterior of each sample; a column for each node where there are several."""
+    if not posteriors:
+        raise ValueError("this model has no hidden node whose values samples could have")
+    best = [posterior.argmax(axis=1) for posterior in posteriors]
+    return best[0] if len(best) == 1 else np.stack(best, axis=1)
+
+
 def place_codes(fit: Fit, node: str, codes: np.ndarray, labels: list[str], drops: bool) -> np.ndarray:
     """Codes of the fit for the values of a column; -1 for missing values."""
     place = {name: code for code, name in enumerate(fit.labels(node))}
-    mapped = np.array([place.get(name, -2) for name in labels] + [-1], dtype=np.int64)[codes]
+    # In as few bytes as they need: there may be very many.
+    mapped = narrow(np.array([place.get(name, -2) for name in labels] + [-1], dtype=np.int64), len(place))[codes]
     is_unknown = mapped == -2
     if is_unknown.any():
         if not drops:
@@ -99,11 +94,11 @@ def place_codes(fit: Fit, node: str, codes: np.ndarray, labels: list[str], drops
 class Rows(Samples):
     """Rows of a table, each a sample."""
 
-    def __init__(self, fit: Fit, table: Table, drops: bool, draw: str | None, threads: int) -> None:
+    def __init__(self, fit: Fit, table: Records, drops: bool, draw: str | None, threads: int) -> None:
         self.fit, self.draw, self.threads = fit, draw, threads
         self.n_samples = table.n_rows
-        self.counts = np.ones(table.n_rows) if table.counts is None else table.counts.astype(float)
-        self.n_tokens = float(self.counts.sum())
+        self.counts = None if table.counts is None else table.counts.astype(float)
+        self.n_tokens = float(self.n_samples if self.counts is None else self.counts.sum())
         seen = axis_nodes(fit._core)
         known = [name for name in table.columns if name in seen]
         if not known and seen:
@@ -111,16 +106,42 @@ class Rows(Samples):
         self.columns = [(str(name), place_codes(fit, str(name), *table.columns[name], drops)) for name in known]
 
     def answer(self, hidden: list[str]) -> Answer:
-        ln_p, _, posteriors, _ = _core.predict(
-            self.fit._core, self.columns, None, hidden, self.draw, self.n_samples, self.threads
-        )
+        return self._answer(slice(None), self.n_samples, hidden)
+
+    def _answer(self, part: slice, n_rows: int, hidden: list[str]) -> Answer:
+        columns = [(name, codes[part]) for name, codes in self.columns]
+        ln_p, _, posteriors, _ = _core.predict(self.fit._core, columns, None, hidden, self.draw, n_rows, self.threads)
         return Answer(ln_p, posteriors)
 
+    def _parts(self) -> Iterator[tuple[slice, int]]:
+        """Rows in parts, so that what is worked out of each need not be held for all."""
+        for start in range(0, self.n_samples, PART):
+            n_rows = min(PART, self.n_samples - start)
+            yield slice(start, start + n_rows), n_rows
+
+    def most_likely(self, hidden: list[str]) -> np.ndarray:
+        return self._gathered(lambda part, n_rows: best_of(self._answer(part, n_rows, hidden).posteriors))
+
     def ln_probabilities(self) -> np.ndarray:
-        return self.answer([]).ln_p
+        return self._gathered(lambda part, n_rows: self._answer(part, n_rows, []).ln_p)
+
+    def _gathered(self, ask: Callable[[slice, int], np.ndarray]) -> np.ndarray:
+        """What is answered part by part, in one array."""
+        found: np.ndarray | None = None
+        for part, n_rows in self._parts():
+            own = ask(part, n_rows)
+            if found is None:
+                found = np.empty((self.n_samples, *own.shape[1:]), dtype=own.dtype)
+            found[part] = own
+        return ask(slice(0, 0), 0) if found is None else found
+
+    def tokens(self) -> np.ndarray:
+        return np.ones(self.n_samples) if self.counts is None else self.counts
 
     def ln_total(self) -> float:
         ln_p = self.ln_probabilities()
+        if self.counts is None:
+            return float(np.sum(ln_p))
         return float(np.sum(np.where(self.counts > 0, self.counts * ln_p, 0.0)))
 
     def mean_ln_probability(self) -> float:
@@ -162,6 +183,9 @@ class Groups(Samples):
     def ln_probabilities(self) -> np.ndarray:
         _, ln_given, _, _ = self._ask(self.counts)
         return np.bincount(self.groups, weights=self.counts * ln_given, minlength=self.n_samples)
+
+    def tokens(self) -> np.ndarray:
+        return np.bincount(self.groups, weights=self.counts, minlength=self.n_samples)
 
     def ln_total(self) -> float:
         return float(self.ln_probabilities().sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable
+from types import FrameType
 from typing import Any
 
 
@@ -74,6 +75,12 @@ _CLASSES: dict[str, type[PolyurnWarning]] = {
     "sweeps_cut": TimeWarning,
     "models_left_out": TimeWarning,
     "values_left_out": TimeWarning,
+    "runs_kept": TimeWarning,
+    "stream_cut": TimeWarning,
+    "stream_stopped": TimeWarning,
+    "other_total": DataWarning,
+    "scattered": DataWarning,
+    "known_by_number": DataWarning,
 }
 
 
@@ -91,9 +98,15 @@ def warn_lines(lines: Iterable[str]) -> None:
         _warn(line, PolyurnWarning)
 
 
+def warn_of_data(message: str) -> None:
+    """Warns of something odd in data."""
+    _warn(message, DataWarning)
+
+
 def _warn(message: str, category: type[PolyurnWarning]) -> None:
     """Warns at the line of the caller that is none of ours."""
-    frame, level = sys._getframe(1), 2
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -230,6 +230,17 @@ impl Field {
             ),
         }
     }
+
+    /// Its kind of numbers in NumPy's letters: truth values, integers with or without a sign, floats; empty where it holds none.
+    pub fn kind_of_numbers(&self) -> &'static str {
+        match (&self.dictionary, self.format.as_str()) {
+            (None, "b") => "b",
+            (None, "c" | "s" | "i" | "l") => "i",
+            (None, "C" | "S" | "I" | "L") => "u",
+            (None, "f" | "g") => "f",
+            _ => "",
+        }
+    }
 }
 
 /// A batch of rows.

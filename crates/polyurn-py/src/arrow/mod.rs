@@ -47,6 +47,11 @@ impl ArrowTable {
         self.fields[column].is_known()
     }
 
+    /// What kind of numbers a column holds, in NumPy's letters; empty if none.
+    fn kind_of_numbers(&self, column: usize) -> &'static str {
+        self.fields[column].kind_of_numbers()
+    }
+
     /// A code for each row, -1 where it is missing, and what they are called.
     fn codes<'py>(&self, py: Python<'py>, column: usize) -> PyResult<(Bound<'py, PyArray1<i32>>, Vec<String>)> {
         let encode = || {
@@ -117,6 +122,7 @@ impl Values<'_> {
             Values::U16(values) => values[row].into(),
             Values::U32(values) => values[row].into(),
             Values::U64(values) => values[row].into(),
+            Values::Bool(bits, start) => (bits[(start + row) / 8] >> ((start + row) % 8) & 1).into(),
             _ => return None,
         })
     }

@@ -4,7 +4,7 @@ use super::{EssRequest, Request};
 use polyurn::engine::anneal::{AnnealPath, AnnealWish};
 use polyurn::engine::exact::TotalsRange;
 use polyurn::engine::gibbs::Moves;
-use polyurn::engine::smc::{Order, When, Wish};
+use polyurn::engine::smc::{Scheme, When, Wish};
 use polyurn::engine::sweeps::{Climb, Em, Mode, Turns};
 use polyurn::fit::{ChainWish, FitMethod, Fitting};
 use polyurn::score::{Method, Scoring};
@@ -52,7 +52,10 @@ impl Request {
     }
 
     /// Refuses settings that an engine has no use for.
-    fn refuse_all_but(&self, method: &str, allowed: &[&[&str]]) -> Result<()> {
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn refuse_all_but(&self, method: &str, allowed: &[&[&str]]) -> Result<()> {
         match self.given().into_iter().find(|name| !allowed.concat().contains(name)) {
             Some(name) => Err(Error::Setting(format!("{name}: method {method:?} has no use for it; leave it out"))),
             None => Ok(()),
@@ -212,16 +215,10 @@ impl Request {
     }
 
     /// What is asked of particles, and the node to order tokens by.
-    fn wish(&self) -> Result<(Wish, Option<String>)> {
-        let (order, by) = match self.order.as_deref() {
-            None | Some("auto") => (Order::Auto, None),
-            Some("random") => (Order::Random, None),
-            Some("given") => (Order::Given, None),
-            Some(text) => match text.strip_prefix("by:") {
-                Some(name) => (Order::Auto, Some(name.to_owned())),
-                None => return Err(word("order", "\"auto\", \"random\", \"given\" or \"by:NODE\"", text)),
-            },
-        };
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub fn wish(&self) -> Result<(Wish, Option<String>)> {
         let when = match &self.ess {
             None => None,
             Some(EssRequest::Share(share)) if *share > 0.0 && *share <= 1.0 => Some(When::EssBelow(*share)),
@@ -229,34 +226,44 @@ impl Request {
             Some(EssRequest::Word(text)) if text == "never" => Some(When::Never),
             Some(other) => {
                 let message =
-                    format!("ess: expected a share above 0 and up to 1, \"always\" or \"never\", not {other:?}");
+                    format!("ess: expected a share above 0 and up to 1, \"always\" or \"never\", not {}", other.text());
                 return Err(Error::Setting(message));
             }
         };
-        if let Some(heat) = self.heat.filter(|heat| !(1.0..=1e15).contains(heat)) {
-            return Err(Error::Setting(format!("heat: expected a factor from 1 to 1e15, not {heat}")));
-        }
-        if self.cooling.is_some() && (self.heat == Some(1.0) || (self.heat.is_none() && self.rejuvenate == Some(0))) {
-            return Err(Error::Setting("cooling: there is nothing to cool without heat above 1".into()));
-        }
-        let wish = Wish {
+        let mut wish = Wish {
             particles: self.particles,
             runs: self.runs,
             rejuvenation: self.rejuvenate,
             heat: self.heat,
-            start_pseudo_count: None,
             n_cooling: self.cooling,
             n_reallocations: self.split_merge,
-            order,
-            scheme: self.resample.unwrap_or_default(),
+            scheme: self.scheme()?,
             when,
-            seconds_per_run: None,
-            time_limit: None,
+            ..Default::default()
         };
+        wish.check()?;
+        let by = wish.take_order(self.order.as_deref().unwrap_or("auto"))?;
         Ok((wish, by))
     }
 
-    fn isa(&self) -> Result<Isa> {
+    fn scheme(&self) -> Result<Scheme> {
+        match self.resample.as_deref() {
+            None => Ok(Scheme::default()),
+            Some("systematic") => Ok(Scheme::Systematic),
+            Some("stratified") => Ok(Scheme::Stratified),
+            Some("residual") => Ok(Scheme::Residual),
+            Some("multinomial") => Ok(Scheme::Multinomial),
+            Some(other) => {
+                Err(word("resample", "\"systematic\", \"stratified\", \"residual\" or \"multinomial\"", other))
+            }
+        }
+    }
+
+    /// Which instructions to use.
+    ///
+    /// # Errors
+    /// A word that means nothing.
+    pub fn isa(&self) -> Result<Isa> {
         match self.kernel.as_deref() {
             None | Some("auto") => Ok(Isa::detect()),
             Some("scalar") => Ok(Isa::SCALAR),

@@ -4,7 +4,6 @@ mod engines;
 
 use crate::checkpoint::CheckpointFile;
 use crate::run::Work;
-use polyurn::engine::smc::Scheme;
 use polyurn::engine::sweeps::StartTables;
 use polyurn::graph::ModelSource;
 use polyurn::io::read_model;
@@ -21,16 +20,6 @@ use std::time::Duration;
 /// Seconds from one checkpoint to the next, unless asked otherwise; as on the command line.
 const CHECKPOINT_EVERY: f64 = 30.0;
 
-/// A prior, or the word that there is none.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
-pub enum PriorRequest {
-    /// `none`.
-    Word(String),
-    /// As in a model file.
-    Spec(PriorSpec),
-}
-
 /// A share of the particles, `always` or `never`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
@@ -39,6 +28,16 @@ pub enum EssRequest {
     Share(f64),
     /// A word.
     Word(String),
+}
+
+impl EssRequest {
+    /// As it was written.
+    pub fn text(&self) -> String {
+        match self {
+            EssRequest::Share(share) => share.to_string(),
+            EssRequest::Word(word) => format!("{word:?}"),
+        }
+    }
 }
 
 /// Everything that a run may be asked for. What is not given has the library's default.
@@ -52,7 +51,7 @@ pub struct Request {
     pub b: Option<f64>,
     pub tied_prior: Option<String>,
     pub pseudo_count: BTreeMap<String, f64>,
-    pub prior: Option<PriorRequest>,
+    pub prior: Option<Value>,
     pub method: Option<String>,
     pub seed: u64,
     pub threads: usize,
@@ -73,7 +72,7 @@ pub struct Request {
     pub cooling: Option<u32>,
     pub split_merge: Option<u32>,
     pub order: Option<String>,
-    pub resample: Option<Scheme>,
+    pub resample: Option<String>,
     pub ess: Option<EssRequest>,
     pub bracket: Option<bool>,
     pub path: Option<String>,
@@ -92,6 +91,12 @@ pub struct Request {
     pub mode: Option<String>,
     pub update: Option<String>,
     pub trials: Option<u64>,
+    pub window: Option<u64>,
+    pub tokens: Option<u64>,
+    pub kappa: Option<f64>,
+    pub tau: Option<f64>,
+    pub batch: Option<u64>,
+    pub passes: Option<u32>,
 }
 
 impl Request {
@@ -140,13 +145,14 @@ impl Request {
         let (source, mut settings) = read_model(model)?;
         let has_prior = match &self.prior {
             None => true,
-            Some(PriorRequest::Spec(spec)) => {
-                settings.spec = spec.clone();
-                true
-            }
-            Some(PriorRequest::Word(word)) if word == "none" => false,
-            Some(PriorRequest::Word(word)) => {
+            Some(Value::String(word)) if word == "none" => false,
+            Some(Value::String(word)) => {
                 return Err(Error::Setting(format!("prior: expected a dict or \"none\", not {word:?}")));
+            }
+            Some(spec) => {
+                let spec = PriorSpec::deserialize(spec);
+                settings.spec = spec.map_err(|error| Error::Setting(format!("prior: {error}")))?;
+                true
             }
         };
         let is_any = self.a.is_some() || self.shape.is_some() || self.b.is_some() || !self.pseudo_count.is_empty();

@@ -20,7 +20,7 @@ mod replicates;
 mod sheet;
 pub mod smc;
 pub mod sweeps;
-mod symmetry;
+pub(crate) mod symmetry;
 mod tables;
 mod uniforms;
 

@@ -4,11 +4,13 @@
 mod chains;
 mod found;
 mod reports;
+mod stream;
 mod written;
 
 pub use chains::ChainWish;
 pub use found::{Decomposed, Fit, Found, StreamReport, objective_name};
 pub use reports::{ChainReport, ParticleReport};
+pub use stream::{StreamAsked, StreamFit, StreamOutcome};
 pub use written::FitSource;
 
 use crate::control::Control;
@@ -16,6 +18,7 @@ use crate::engine::Problem;
 use crate::engine::exact::{Exact, posterior};
 use crate::engine::smc::{Crew, Settled, Wish};
 use crate::engine::sweeps::{BestAllocation, Climb, Em, Given, Mode, StartTables, Turns, Vb, kl_divergence};
+use crate::engine::symmetry::label_classes;
 use crate::error::{Error, Result};
 use crate::evidence::evidence;
 use crate::fit_file::Intensity;
@@ -24,6 +27,13 @@ use crate::score::{Maximised, Means, SHARE_OF_PILOTS, free_sizes, order_by};
 use crate::simd::Isa;
 use crate::warning::Warning;
 use std::time::Instant;
+
+/// Hidden nodes over whose namings the tables of an exact fit would be averages. The model and the prior tell, before any work.
+pub fn label_averaged(problem: &Problem<'_>) -> Vec<String> {
+    let classes = label_classes(problem.model, problem.prior, problem.counts);
+    let nodes = classes.iter().flat_map(|class| &class.nodes);
+    nodes.map(|&node| problem.model.node(node).name.clone()).collect()
+}
 
 /// The engines, but for the one of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

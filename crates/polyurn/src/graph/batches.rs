@@ -451,6 +451,11 @@ impl StreamLabels {
         self.first_numbers.clone_from(&batch.first_numbers);
     }
 
+    /// For each node the labels that came, in the order of their values, for [`BatchOptions::known`].
+    pub fn names(&self) -> &[Vec<String>] {
+        &self.names
+    }
+
     /// For each node its labels in order (numbers by size, others by letters), and for each value as it was numbered in
     /// the stream the place of its label in that order; none where they are the same.
     pub fn in_order(&self, model: &Model) -> Vec<(Labels, Option<Vec<u32>>)> {

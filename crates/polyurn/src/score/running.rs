@@ -24,12 +24,12 @@ struct Mark {
 
 /// A stream under way: particles that follow it, and how often each distinct record has come.
 #[derive(Debug)]
-pub struct Running<'a> {
+pub struct Running {
     online: Online,
     is_shuffled: bool,
-    prior: &'a Prior,
+    prior: Prior,
     total: GammaTotal,
-    follower: Follower<'a>,
+    follower: Follower,
     book: Book,
     /// Where an earlier call was stopped in the same source, with the labels that it knew: up to there tokens are passed over.
     behind: Option<(Mark, Vec<Vec<String>>)>,
@@ -73,6 +73,13 @@ pub struct Standing {
     pub ess_min: Option<f64>,
 }
 
+impl Standing {
+    /// The error of the evidence; none while nothing had to be drawn.
+    pub fn std_error(&self) -> Option<f64> {
+        self.estimate.std_error.filter(|_| self.ess_min.is_some())
+    }
+}
+
 /// What the state file of a stream holds.
 #[derive(Serialize, Deserialize)]
 struct Saved {
@@ -82,19 +89,19 @@ struct Saved {
     follower: Vec<u8>,
 }
 
-impl<'a> Running<'a> {
-    /// Before the first token.
+impl Running {
+    /// Before the first token. It has its own copy of the model and the prior.
     ///
     /// # Errors
     /// When the Gamma rate is not given; settings that are not possible.
-    pub fn new(model: &'a Model, prior: &'a Prior, online: &Online, is_shuffled: bool, seed: Seed) -> Result<Self> {
+    pub fn new(model: &Model, prior: &Prior, online: &Online, is_shuffled: bool, seed: Seed) -> Result<Self> {
         if prior.rate().is_none() {
             let message = "a stream has no total yet, so the Gamma rate has no default; give --b";
             return Err(Error::Setting(message.into()));
         }
         Ok(Running {
             is_shuffled,
-            prior,
+            prior: prior.clone(),
             total: prior.total(None)?,
             follower: online.begin(model, prior, seed)?,
             online: online.clone(),

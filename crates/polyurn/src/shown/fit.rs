@@ -84,6 +84,9 @@ impl Fit<'_, '_> {
         if let Some(n_unknown) = self.found.n_unknown {
             object["unknown_tokens"] = json!(n_unknown);
         }
+        if !self.found.draws().is_empty() {
+            object["draw_runs"] = self.found.draws().iter().map(|draw| draw.run).collect();
+        }
         if let Some(decomposition) = &self.decomposition {
             object["decomposition"] = decomposition.json.clone();
         }

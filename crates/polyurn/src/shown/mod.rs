@@ -14,6 +14,7 @@ mod question;
 mod ranking;
 mod ranking_table;
 mod score;
+mod standing;
 mod stream;
 mod table;
 mod verdict;
@@ -25,6 +26,7 @@ pub use fit_file::{fit_file_json, fit_file_result, given_model};
 pub use question::{Question, nodes_json};
 pub use ranking::ShownRanking;
 pub use score::{ShownScore, error_of};
+pub use standing::standing_json;
 pub use table::{table_json, table_text};
 
 use crate::counts::Unit;

@@ -26,7 +26,7 @@ fn tokens(counts: &Counts, seed: u64) -> Vec<Vec<u32>> {
     tokens
 }
 
-fn take(follower: &mut Follower<'_>, tokens: &[Vec<u32>]) {
+fn take(follower: &mut Follower, tokens: &[Vec<u32>]) {
     follower.take(tokens.iter().map(Vec::as_slice), |_| (), &mut || Ok(())).unwrap();
 }
 
@@ -260,7 +260,7 @@ fn work_and_memory_do_not_grow_with_the_stream() {
         let online = small();
         let mut follower = online.begin(model, prior, Seed(4)).unwrap();
         let tokens = stream(2000);
-        let n_updates = |follower: &Follower<'_>| follower.estimate().runs[0].n_updates;
+        let n_updates = |follower: &Follower| follower.estimate().runs[0].n_updates;
         take(&mut follower, &tokens[..1000]);
         let (early, bytes, state) = (n_updates(&follower), follower.n_bytes(), follower.state().len());
         take(&mut follower, &tokens[1000..]);

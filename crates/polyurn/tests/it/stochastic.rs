@@ -37,7 +37,7 @@ fn plain(n_tokens: f64) -> StochasticVb {
     StochasticVb { local_sweeps: 1, first_sweeps: 1, ..StochasticVb::new(n_tokens) }
 }
 
-fn learner<'m>(settings: &StochasticVb, problem: &Problem<'m>, local: &[NodeIndex]) -> Learner<'m> {
+fn learner(settings: &StochasticVb, problem: &Problem<'_>, local: &[NodeIndex]) -> Learner {
     let is_seen = problem.counts.seen_anywhere();
     settings.begin(problem.model, problem.prior, &is_seen, local, Seed(5)).unwrap()
 }
@@ -279,7 +279,7 @@ fn a_stream_that_was_cut_anywhere_goes_on_to_the_same_bytes() {
         let settings = StochasticVb { first_sweeps: 3, local_sweeps: 3, ..StochasticVb::new(n_tokens) };
         for local in [locals(problem), Vec::new()] {
             // Some steps of two passes, with a look at the learner after each.
-            let go = |learner: &mut Learner<'_>, n_steps: usize| -> polyurn::Result<()> {
+            let go = |learner: &mut Learner, n_steps: usize| -> polyurn::Result<()> {
                 for (step, batch) in batches.iter().chain(&batches).take(n_steps).enumerate() {
                     if step % batches.len() == 0 {
                         learner.start_pass();

@@ -45,6 +45,46 @@ pub struct Wish {
     pub time_limit: Option<Duration>,
 }
 
+impl Wish {
+    /// Takes an order as it is written: `auto`, `random`, `given`, or `by:NODE`, whose node is given back for
+    /// [`order_by`](crate::score::order_by).
+    ///
+    /// # Errors
+    /// Any other text.
+    pub fn take_order(&mut self, text: &str) -> Result<Option<String>> {
+        self.order = match text {
+            "auto" => Order::Auto,
+            "random" => Order::Random,
+            "given" => Order::Given,
+            _ => match text.strip_prefix("by:") {
+                Some(name) => return Ok(Some(name.to_owned())),
+                None => {
+                    let message = format!("--order {text}: expected auto, random, given or by:NODE");
+                    return Err(Error::Setting(message));
+                }
+            },
+        };
+        Ok(None)
+    }
+
+    /// Checks what was asked for, as far as that needs no problem.
+    ///
+    /// # Errors
+    /// Heat out of its range; cooling without heat.
+    pub fn check(&self) -> Result<()> {
+        if let Some(heat) = self.heat.filter(|heat| !(1.0..=MOST_HEAT).contains(heat)) {
+            return Err(Error::Setting(format!("--heat {heat}: expected a factor from 1 to {MOST_HEAT:e}")));
+        }
+        let is_cold = self.heat == Some(1.0) || (self.heat.is_none() && self.rejuvenation == Some(0));
+        if self.n_cooling.is_some() && is_cold {
+            return Err(Error::Setting("--cooling: there is nothing to cool without --heat above 1".into()));
+        }
+        Ok(())
+    }
+}
+
+/// Factors beyond this would lose all digits.
+const MOST_HEAT: f64 = 1e15;
 /// Runs, unless asked otherwise: enough for an error estimate.
 const RUNS: u64 = 4;
 /// Gibbs updates of every token before and during cooling.

@@ -11,6 +11,7 @@ use crate::graph::{Model, NodeIndex, TableIndex};
 use crate::math::LnProduct;
 use crate::prior::Prior;
 use hashbrown::HashMap;
+use std::sync::Arc;
 
 /// A counter by its values.
 pub type CounterKey = (TableIndex, Kind, Box<[u32]>);
@@ -43,9 +44,9 @@ pub struct Window {
 
 /// What does not differ between particles.
 #[derive(Debug)]
-pub struct Course<'a> {
-    pub model: &'a Model,
-    pub prior: &'a Prior,
+pub struct Course {
+    pub model: Arc<Model>,
+    pub prior: Arc<Prior>,
     /// Seen nodes of each pattern, in the order in which patterns came.
     pub seen_sets: Vec<Vec<u32>>,
     pub layout: Layout,
@@ -71,11 +72,11 @@ pub struct Course<'a> {
     arrival_places: Vec<Place>,
 }
 
-impl<'a> Course<'a> {
+impl Course {
     /// Before the first token, for records with these seen nodes.
-    pub fn new(model: &'a Model, prior: &'a Prior, seen_sets: Vec<Vec<u32>>, rota: Rota) -> Result<Self> {
-        let (layout, patterns) = Layout::for_stream(model, prior, &seen_sets)?;
-        let certain_uses = patterns.iter().map(|pattern| layout.certain_uses(model, pattern)).collect();
+    pub fn new(model: Arc<Model>, prior: Arc<Prior>, seen_sets: Vec<Vec<u32>>, rota: Rota) -> Result<Self> {
+        let (layout, patterns) = Layout::for_stream(&model, &prior, &seen_sets)?;
+        let certain_uses = patterns.iter().map(|pattern| layout.certain_uses(&model, pattern)).collect();
         let storage = Storage { high_of_class: vec![0; layout.classes.len()], ..Default::default() };
         let heat = Heat::new(&layout, 1.0);
         Ok(Course {
@@ -125,7 +126,7 @@ impl<'a> Course<'a> {
             return;
         }
         let first_place = self.arrival_places.len();
-        self.layout.add_places(self.prior, pattern, record, &mut self.arrival_places);
+        self.layout.add_places(&self.prior, pattern, record, &mut self.arrival_places);
         self.find_room();
         let is_hidden = self.is_hidden[pattern];
         self.arrivals.push(Arrival { step: self.n_tokens, kernel: pattern, is_hidden, first_place });
@@ -208,7 +209,7 @@ impl<'a> Course<'a> {
         for (ix, &pattern) in window.patterns.iter().enumerate() {
             let record = &window.records[ix * n_nodes..][..n_nodes];
             places.clear();
-            self.layout.add_places(self.prior, pattern as usize, record, &mut places);
+            self.layout.add_places(&self.prior, pattern as usize, record, &mut places);
             self.window.add(pattern as usize, record, &places, stride);
         }
         self.find_room();

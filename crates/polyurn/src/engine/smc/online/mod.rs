@@ -19,7 +19,7 @@ mod run;
 
 use super::estimate::Estimate;
 use super::threads::awake;
-use super::{Scheme, When};
+use super::{Scheme, When, Wish};
 use crate::Seed;
 use crate::engine::lines::MAX_STREAM;
 use crate::engine::replicates::pool;
@@ -33,6 +33,7 @@ use rayon::prelude::*;
 use rebuild::add_pattern;
 use rota::Rota;
 use run::{Run, Way};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long tokens are worked on before anybody is asked whether to go on, about.
@@ -81,17 +82,32 @@ impl Default for Online {
 }
 
 impl Online {
-    /// Ready for the first token.
+    /// What a user asked for, and defaults for the rest.
+    pub fn of_wish(wish: &Wish, window: Option<u64>) -> Self {
+        let default = Online::default();
+        Online {
+            particles: wish.particles.unwrap_or(default.particles),
+            runs: wish.runs.unwrap_or(default.runs),
+            rejuvenation: wish.rejuvenation.unwrap_or(default.rejuvenation),
+            window: window.unwrap_or(default.window),
+            when: wish.when.unwrap_or(default.when),
+            scheme: wish.scheme,
+            ..default
+        }
+    }
+
+    /// Ready for the first token. The follower has its own copy of the model and the prior, so that it can be kept for as long as
+    /// the stream goes on.
     ///
     /// # Errors
     /// Settings without particles or runs; priors with rows that cannot be reached.
-    pub fn begin<'a>(&self, model: &'a Model, prior: &'a Prior, seed: Seed) -> Result<Follower<'a>> {
+    pub fn begin(&self, model: &Model, prior: &Prior, seed: Seed) -> Result<Follower> {
         if self.particles == 0 || self.runs == 0 || self.window == 0 {
             return Err(Error::Setting(
                 "a stream needs at least one particle, one run and a window of one token".into(),
             ));
         }
-        let course = Course::new(model, prior, Vec::new(), Rota::new(self.window))?;
+        let course = Course::new(Arc::new(model.clone()), Arc::new(prior.clone()), Vec::new(), Rota::new(self.window))?;
         let is_shared = self.threads as u64 > self.runs;
         let way = Way {
             n_particles: self.particles,
@@ -110,17 +126,17 @@ impl Online {
 
 /// Particles that follow a stream.
 #[derive(Debug)]
-pub struct Follower<'a> {
+pub struct Follower {
     settings: Online,
     way: Way,
-    course: Course<'a>,
+    course: Course,
     runs: Vec<Run>,
     pool: Option<rayon::ThreadPool>,
     /// Tokens that are worked on before anybody is asked whether to go on; a matter of time alone.
     n_at_once: usize,
 }
 
-impl Follower<'_> {
+impl Follower {
     /// Tokens so far.
     pub fn n_tokens(&self) -> u64 {
         self.course.n_tokens

@@ -7,6 +7,7 @@ use super::course::{CounterKey, Course};
 use super::run::{Run, Way};
 use crate::engine::lines::Digit;
 use crate::error::Result;
+use std::sync::Arc;
 
 /// Where the numbers of a new line come from.
 enum From {
@@ -20,9 +21,9 @@ enum From {
 ///
 /// # Errors
 /// As for [`Course::new`].
-pub fn add_pattern<'a>(course: &mut Course<'a>, runs: &mut [Run], way: &Way, seen: Vec<u32>) -> Result<()> {
+pub fn add_pattern(course: &mut Course, runs: &mut [Run], way: &Way, seen: Vec<u32>) -> Result<()> {
     let seen_sets = course.seen_sets.iter().cloned().chain([seen]).collect();
-    let mut new = Course::new(course.model, course.prior, seen_sets, course.rota)?;
+    let mut new = Course::new(Arc::clone(&course.model), Arc::clone(&course.prior), seen_sets, course.rota)?;
     (new.n_tokens, new.closed_form) = (course.n_tokens, course.closed_form.clone());
     let lines = move_lines(course, &mut new);
     new.place_window(std::mem::take(&mut course.window));
@@ -43,15 +44,15 @@ pub fn add_pattern<'a>(course: &mut Course<'a>, runs: &mut [Run], way: &Way, see
 }
 
 /// Finds a line for every counter that has one, and keeps the others.
-fn move_lines(old: &mut Course<'_>, new: &mut Course<'_>) -> Vec<(usize, From)> {
+fn move_lines(old: &mut Course, new: &mut Course) -> Vec<(usize, From)> {
     let mut moved: Vec<(u32, u32, From)> = Vec::new();
-    let prior = new.prior;
-    let class_of = |new: &Course<'_>, key: (_, _)| {
+    let prior = Arc::clone(&new.prior);
+    let class_of = |new: &Course, key: (_, _)| {
         new.layout.counted.iter().find(|counted| (counted.table, counted.kind) == key).map(|counted| counted.class)
     };
-    let mut add = |new: &mut Course<'_>, class: usize, values: &[u32], from: From| {
+    let mut add = |new: &mut Course, class: usize, values: &[u32], from: From| {
         let (key, offset) = new.layout.classes[class].split(values.iter().copied());
-        let block = new.layout.block_of(prior, class, key);
+        let block = new.layout.block_of(&prior, class, key);
         moved.push((block, offset, from));
     };
     for counted in &old.layout.counted {
@@ -75,7 +76,7 @@ fn move_lines(old: &mut Course<'_>, new: &mut Course<'_>) -> Vec<(usize, From)> 
 }
 
 /// Writes down the states of the window's tokens as the new kernels number them.
-fn move_states(old: &Course<'_>, new: &Course<'_>, run: &Run, moved: &mut Run) {
+fn move_states(old: &Course, new: &Course, run: &Run, moved: &mut Run) {
     for token in new.rota.first()..new.rota.n_tokens() {
         let slot = new.rota.slot_of(token);
         let (pattern, _) = new.in_window(token);
@@ -95,7 +96,7 @@ fn move_states(old: &Course<'_>, new: &Course<'_>, run: &Run, moved: &mut Run) {
 
 impl Run {
     /// Particles with the same weights and ancestors, and no numbers yet.
-    pub fn empty_copy(&self, course: &Course<'_>, way: &Way) -> Self {
+    pub fn empty_copy(&self, course: &Course, way: &Way) -> Self {
         let mut copy = Run::new(&course.layout, way, self.replicate);
         copy.find_room(course);
         let weights = self.lanes.shards.iter().flat_map(|shard| shard.weights.iter().copied()).collect::<Vec<f64>>();

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::graph::TableIndex;
 use crate::math::LnProduct;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// All that later tokens depend on. Streams of random numbers are keyed by the token's number.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ struct SavedRun {
     lines: Vec<u32>,
 }
 
-impl Follower<'_> {
+impl Follower {
     /// All that there is, for [`Follower::go_on_from`].
     pub fn state(&mut self) -> Vec<u8> {
         self.runs.iter_mut().for_each(Run::bring_up_to_date);
@@ -90,7 +91,8 @@ impl Follower<'_> {
                     .into(),
             ));
         }
-        let mut course = Course::new(self.course.model, self.course.prior, saved.seen_sets, saved.rota)?;
+        let mut course =
+            Course::new(Arc::clone(&self.course.model), Arc::clone(&self.course.prior), saved.seen_sets, saved.rota)?;
         (course.n_tokens, course.closed_form) = (saved.n_tokens, saved.closed_form);
         for (table, is_row, values, n) in saved.certain {
             let kind = if is_row { Kind::Row } else { Kind::Cell };
@@ -102,7 +104,8 @@ impl Follower<'_> {
             if class as usize >= n_classes {
                 return Err(damaged());
             }
-            course.layout.block_of(course.prior, class as usize, key.into());
+            let prior = Arc::clone(&course.prior);
+            course.layout.block_of(&prior, class as usize, key.into());
             if course.layout.blocks.len() == n_before {
                 return Err(damaged());
             }
@@ -138,14 +141,14 @@ impl Follower<'_> {
 }
 
 /// First lines and numbers of lines: of all blocks, then of all slots.
-fn ranges<'c>(course: &'c Course<'_>) -> impl Iterator<Item = (usize, usize)> + 'c {
+fn ranges<'c>(course: &'c Course) -> impl Iterator<Item = (usize, usize)> + 'c {
     let blocks = course.storage.first_line.iter().zip(&course.unit_of_block).map(|(&first, &unit)| (first, unit));
     let all = blocks.chain(course.slots.iter().copied());
     all.map(|(first, unit)| (first as usize, course.units[unit as usize] as usize))
 }
 
 impl SavedRun {
-    fn of(run: &Run, course: &Course<'_>) -> Self {
+    fn of(run: &Run, course: &Course) -> Self {
         let lanes = run.lanes.lanes;
         let of_range = |(first, n): (usize, usize)| {
             run.lanes.shards.iter().flat_map(move |shard| shard.lines[first * lanes..][..n * lanes].iter().copied())
@@ -164,7 +167,7 @@ impl SavedRun {
     }
 
     /// The run as it was; `None` when sizes do not fit.
-    fn restore(&self, run: &Run, course: &Course<'_>, way: &super::Way) -> Option<Run> {
+    fn restore(&self, run: &Run, course: &Course, way: &super::Way) -> Option<Run> {
         let mut restored = Run::new(&course.layout, way, run.replicate);
         restored.find_room(course);
         let lanes = restored.lanes.lanes;

@@ -67,14 +67,14 @@ impl Run {
     }
 
     /// Gives lines to all units of the course.
-    pub fn find_room(&mut self, course: &Course<'_>) {
+    pub fn find_room(&mut self, course: &Course) {
         for unit in self.lanes.n_units()..course.units.len() {
             self.lanes.add_lines(course.units[unit]);
         }
     }
 
     /// Takes the tokens that have come.
-    pub fn follow(&mut self, course: &Course<'_>, way: &Way) -> Rota {
+    pub fn follow(&mut self, course: &Course, way: &Way) -> Rota {
         self.find_room(course);
         let mut rota = course.rota;
         for arrival in &course.arrivals {
@@ -84,7 +84,7 @@ impl Run {
     }
 
     /// Lists the tokens of a step: the new one, then those of the window whose turn it is.
-    fn list(&mut self, course: &Course<'_>, way: &Way, arrival: &Arrival, rota: &mut Rota) {
+    fn list(&mut self, course: &Course, way: &Way, arrival: &Arrival, rota: &mut Rota) {
         self.first_states.clear();
         self.needed.clear();
         self.fill(0, course, arrival.kernel, course.places_of(arrival));
@@ -104,7 +104,7 @@ impl Run {
         }
     }
 
-    fn fill(&mut self, ix: usize, course: &Course<'_>, kernel: usize, places: &[Place]) {
+    fn fill(&mut self, ix: usize, course: &Course, kernel: usize, places: &[Place]) {
         if self.prepared.len() <= ix {
             self.prepared.resize_with(ix + 1, Prepared::default);
         }
@@ -115,7 +115,7 @@ impl Run {
     ///
     /// The weight of a new token does not depend on its hidden state, so particles are resampled before the state is
     /// drawn: copies of one particle then differ at once.
-    fn place(&mut self, course: &Course<'_>, way: &Way, arrival: &Arrival, rota: &mut Rota) {
+    fn place(&mut self, course: &Course, way: &Way, arrival: &Arrival, rota: &mut Rota) {
         self.list(course, way, arrival, rota);
         if self.mass.total == 0.0 {
             return;

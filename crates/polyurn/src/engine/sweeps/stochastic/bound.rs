@@ -9,8 +9,9 @@ use crate::graph::TableIndex;
 use crate::math::special;
 use crate::prior::PseudoCount;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-impl Learner<'_> {
+impl Learner {
     /// The bound on ln p(sequence) of the whole stream at the present tables, as this batch alone would have it: what
     /// belongs to records is scaled up to the declared number of tokens. With all records in one batch it is the bound
     /// itself; otherwise it is as noisy as a batch is small.
@@ -19,7 +20,8 @@ impl Learner<'_> {
     /// As for [`Learner::step`].
     pub fn bound(&mut self, counts: &Counts) -> Result<f64> {
         self.in_pool(|learner| {
-            let problem = Problem::new(learner.model, learner.prior, counts)?;
+            let (model, prior) = (Arc::clone(&learner.model), Arc::clone(&learner.prior));
+            let problem = Problem::new(&model, &prior, counts)?;
             let mut batch = learner.batch(&problem)?;
             let kept = learner.kept_shares(&batch, false);
             learner.settle(&mut batch, &kept);

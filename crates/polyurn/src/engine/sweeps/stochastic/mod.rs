@@ -33,6 +33,7 @@ use hashbrown::HashMap;
 use local::{ByValue, LocalTokens, tokens_by_value};
 use resume::Saved;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Settings of stochastic variational Bayes.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,19 +101,19 @@ impl StochasticVb {
         ((step as f64 + self.delay).powf(-self.decay) * relative_tokens).min(1.0)
     }
 
-    /// A learner that has seen nothing yet. `local` are the seen root nodes whose values have rows of their own, usually
+    /// A learner that has seen nothing yet, with its own copy of the model and the prior. `local` are the seen root nodes whose values have rows of their own, usually
     /// [`local_nodes`](crate::graph::local_nodes).
     ///
     /// # Errors
     /// When a setting is out of its range, a local node cannot be one, or a table has too many cells.
-    pub fn begin<'m>(
+    pub fn begin(
         &self,
-        model: &'m Model,
-        prior: &'m Prior,
+        model: &Model,
+        prior: &Prior,
         is_seen: &[bool],
         local: &[NodeIndex],
         seed: Seed,
-    ) -> Result<Learner<'m>> {
+    ) -> Result<Learner> {
         self.check()?;
         for &node in local {
             if let Some(why) = why_not_local(model, is_seen, node) {
@@ -137,8 +138,8 @@ impl StochasticVb {
         }
         Ok(Learner {
             settings: self.clone(),
-            model,
-            prior,
+            model: Arc::new(model.clone()),
+            prior: Arc::new(prior.clone()),
             seed,
             tables,
             local: local.iter().map(|&node| (node, LocalTokens::default())).collect(),
@@ -175,10 +176,10 @@ enum Counted {
 
 /// Tables under way.
 #[derive(Debug)]
-pub struct Learner<'m> {
+pub struct Learner {
     settings: StochasticVb,
-    model: &'m Model,
-    prior: &'m Prior,
+    model: Arc<Model>,
+    prior: Arc<Prior>,
     seed: Seed,
     /// By table, with the local parent it has.
     tables: Vec<(Counted, Option<NodeIndex>)>,
@@ -194,7 +195,7 @@ pub struct Learner<'m> {
     to_pass_over: Option<Box<Saved>>,
 }
 
-impl<'m> Learner<'m> {
+impl Learner {
     /// Steps so far.
     pub fn n_steps(&self) -> u64 {
         self.n_steps
@@ -283,7 +284,8 @@ impl<'m> Learner<'m> {
     /// Mixes a batch into the tables. `is_new` says that its tokens are not in the local rows yet.
     fn move_by(&mut self, counts: &Counts, size: f64, is_new: bool) -> Result<()> {
         self.in_pool(|learner| {
-            let problem = Problem::new(learner.model, learner.prior, counts)?;
+            let (model, prior) = (Arc::clone(&learner.model), Arc::clone(&learner.prior));
+            let problem = Problem::new(&model, &prior, counts)?;
             let mut batch = learner.batch(&problem)?;
             let kept = learner.kept_shares(&batch, is_new);
             learner.settle(&mut batch, &kept);
@@ -318,7 +320,7 @@ impl<'m> Learner<'m> {
         }
         let mut local_tokens = HashMap::new();
         for (node, _) in &self.local {
-            local_tokens.insert(*node, tokens_by_value(self.model, problem.counts, *node)?);
+            local_tokens.insert(*node, tokens_by_value(&self.model, problem.counts, *node)?);
         }
         let layout = Layout::new(problem)?;
         let mut batch = Batch::new(layout, problem.counts, local_tokens);
@@ -328,7 +330,7 @@ impl<'m> Learner<'m> {
         });
         if is_untouched {
             batch.weights = match &self.settings.start {
-                Some(start) => start::given(&batch.layout, self.model, start, false, true)?,
+                Some(start) => start::given(&batch.layout, &self.model, start, false, true)?,
                 None => start::random(&batch.layout, Spread::Moderate, true, self.seed, 0),
             };
             batch.logs.iter_mut().zip(batch.weights.iter()).for_each(|(log, weight)| *log = weight.ln());
@@ -437,7 +439,7 @@ impl<'m> Learner<'m> {
                 BTreeMap::from([(Vec::new(), tokens.row())])
             }
         };
-        CountsOfRows(self.tables.iter().map(of_table).collect()).dirichlet_means(self.model, self.prior)
+        CountsOfRows(self.tables.iter().map(of_table).collect()).dirichlet_means(&self.model, &self.prior)
     }
 }
 

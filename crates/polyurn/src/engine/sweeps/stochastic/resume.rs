@@ -27,7 +27,7 @@ pub(super) struct Saved {
     local: Vec<LocalTokens>,
 }
 
-impl Learner<'_> {
+impl Learner {
     /// What was learned so far, for [`Learner::go_on_from`].
     pub fn state(&self) -> Vec<u8> {
         let of_table = |counted: &Counted| match counted {
