@@ -95,7 +95,7 @@ pub struct DataArgs {
 #[derive(Debug, Args)]
 pub struct ReadingArgs {
     /// Format of the data file, if its name does not tell.
-    #[arg(long, value_name = "csv|tsv|tns|mtx")]
+    #[arg(long, value_name = "csv|tsv|tns|tensor-toolbox|mtx")]
     pub format: Option<Format>,
     /// Names for the data's columns in order, or the named columns to use, in an order of their own.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -698,7 +698,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", requires = "tokens")]
     pub from: Option<PathBuf>,
     /// Format of that file, if its name does not tell.
-    #[arg(long, value_name = "csv|tsv|tns|mtx", requires = "from")]
+    #[arg(long, value_name = "csv|tsv|tns|tensor-toolbox|mtx", requires = "from")]
     pub format: Option<Format>,
     #[command(flatten)]
     pub prior: PriorArgs,
@@ -725,7 +725,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub data: Option<PathBuf>,
     /// Format of the file, if its name does not tell.
-    #[arg(long, value_name = "csv|tsv|tns|mtx")]
+    #[arg(long, value_name = "csv|tsv|tns|tensor-toolbox|mtx")]
     pub format: Option<Format>,
     #[command(flatten)]
     pub output: OutputArgs,

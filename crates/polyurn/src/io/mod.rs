@@ -13,6 +13,7 @@ mod model_file;
 mod number;
 mod record;
 mod summary;
+mod tensor_toolbox;
 mod tns;
 mod unique_fields;
 mod watched;
@@ -56,6 +57,9 @@ pub enum Format {
     Tsv,
     /// FROSTT: one-based coordinates and a count on each line.
     Tns,
+    /// Text of the Tensor Toolbox and pyttb: `sptensor`, `tensor` or `matrix`, then sizes and entries.
+    #[serde(rename = "tensor-toolbox")]
+    TensorToolbox,
     /// Matrix Market, coordinate or array.
     #[serde(rename = "mtx")]
     MatrixMarket,
@@ -63,7 +67,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 4] = [Format::Csv, Format::Tsv, Format::Tns, Format::MatrixMarket];
+    pub const ALL: [Format; 5] = [Format::Csv, Format::Tsv, Format::Tns, Format::TensorToolbox, Format::MatrixMarket];
 
     /// The name of the format, as `--format` takes it.
     pub fn name(self) -> &'static str {
@@ -71,6 +75,7 @@ impl Format {
             Format::Csv => "csv",
             Format::Tsv => "tsv",
             Format::Tns => "tns",
+            Format::TensorToolbox => "tensor-toolbox",
             Format::MatrixMarket => "mtx",
         }
     }
@@ -83,6 +88,7 @@ impl Format {
             "csv" => Some(Format::Csv),
             "tsv" | "tab" => Some(Format::Tsv),
             "tns" => Some(Format::Tns),
+            "ttb" => Some(Format::TensorToolbox),
             "mtx" => Some(Format::MatrixMarket),
             _ => None,
         }
@@ -195,7 +201,7 @@ pub fn read_rows_watched(
             Error::Setting(message)
         })?;
         let input = BufReader::with_capacity(BUFFER_SIZE, std::io::stdin().lock());
-        return Ok((format, read_stream(input, "standard input", format, &mut sink)?));
+        return read_stream(input, "standard input", format, &mut sink);
     }
     let source = path.display().to_string();
     // A file that is not there is the first thing to say.
@@ -206,8 +212,7 @@ pub fn read_rows_watched(
     })?;
     sink.n_all = file.metadata().map_or(0, |metadata| metadata.len());
     let input = BufReader::with_capacity(BUFFER_SIZE, Counted { reader: file, n_bytes });
-    let compression = read_stream(input, &source, format, &mut sink)?;
-    Ok((format, compression))
+    read_stream(input, &source, format, &mut sink)
 }
 
 /// Reads counts in a given format from anything; `source` names it in messages. Compression is seen through.
@@ -228,23 +233,29 @@ pub fn read_from(input: impl BufRead, source: &str, format: Format) -> Result<Da
     Ok(builder.finish())
 }
 
-/// Sees through compression and hands the input to the reader of its format.
+/// Sees through compression and hands the input to the reader of its format. Says which that was: Tensor Toolbox text goes by the
+/// extension of FROSTT files too, and is told by its first line.
 fn read_stream(
     input: impl BufRead,
     source: &str,
     format: Format,
     sink: &mut impl RowSink,
-) -> Result<Option<Compression>> {
+) -> Result<(Format, Option<Compression>)> {
     let (reader, compression) = compression::see_through(input, source)?;
-    let input = Input { reader, source: source.to_owned() };
+    let mut input = Input { reader, source: source.to_owned() };
     sink.source(source);
+    let format = match format {
+        Format::Tns if tensor_toolbox::is_header(input.first_bytes()?) => Format::TensorToolbox,
+        format => format,
+    };
     match format {
         Format::Csv => csv::read(input, Delimiter::Comma, sink)?,
         Format::Tsv => csv::read(input, Delimiter::Tab, sink)?,
         Format::Tns => tns::read(input, sink)?,
+        Format::TensorToolbox => tensor_toolbox::read(input, sink)?,
         Format::MatrixMarket => matrix_market::read(input, sink)?,
     }
-    Ok(compression)
+    Ok((format, compression))
 }
 
 /// What a reader gets: bytes, decompressed, and the name of their source.
@@ -254,6 +265,11 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
+    /// Some of the first bytes, which stay unread.
+    fn first_bytes(&mut self) -> Result<&[u8]> {
+        self.reader.fill_buf().map_err(|error| Error::Io { path: self.source.clone().into(), source: error })
+    }
+
     /// The error of a source that stopped giving bytes.
     fn unreadable(&self, error: std::io::Error) -> Error {
         Error::Io { path: self.source.clone().into(), source: error }
@@ -280,6 +296,7 @@ mod tests {
             ("dir.csv/a.tsv.zst", Some(Format::Tsv)),
             ("a.tab", Some(Format::Tsv)),
             ("a.tns.gz", Some(Format::Tns)),
+            ("a.ttb.zst", Some(Format::TensorToolbox)),
             ("a.mtx", Some(Format::MatrixMarket)),
             ("a.txt", None),
             ("csv", None),
@@ -318,7 +335,7 @@ mod tests {
             assert_eq!(serde_json::to_value(format).unwrap(), format.name());
         }
         let message = "xls".parse::<Format>().unwrap_err().to_string();
-        assert!(message.contains("`xls`") && message.contains("csv, tsv, tns, mtx"), "{message}");
+        assert!(message.contains("`xls`") && message.contains("csv, tsv, tns, tensor-toolbox, mtx"), "{message}");
     }
 
     #[test]
@@ -326,7 +343,7 @@ mod tests {
         let (_folder, path) = written("counts.txt", b"a,count\nx,2\n");
         let message = read(&path, &ReadOptions::default()).unwrap_err().to_string();
         assert!(message.contains("counts.txt: no format goes with this extension"), "{message}");
-        assert!(message.contains("`--format`") && message.contains("csv, tsv, tns, mtx"), "{message}");
+        assert!(message.contains("`--format`") && message.contains("csv, tsv, tns, tensor-toolbox, mtx"), "{message}");
         let options = ReadOptions { format: Some(Format::Csv), ..Default::default() };
         assert_eq!(read(&path, &options).unwrap().counts, [2]);
     }
@@ -352,6 +369,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let options = ReadOptions { format: Some(Format::Csv), ..Default::default() };
         assert!(matches!(read(folder.path(), &options), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn text_of_the_tensor_toolbox_is_told_by_its_first_line() {
+        for (name, wanted) in [("a.tns", Format::TensorToolbox), ("a.ttb", Format::TensorToolbox)] {
+            let (_folder, path) = written(name, b"sptensor\n2\n2 3\n1\n2 3 4\n");
+            let (dataset, origin) = read_with_origin(&path, &ReadOptions::default()).unwrap();
+            assert_eq!((origin.format, dataset.values.concat()), (wanted, vec![1, 2]));
+        }
+        let (_folder, path) = written("b.tns", b"1 2 3\n");
+        assert_eq!(read_with_origin(&path, &ReadOptions::default()).unwrap().1.format, Format::Tns);
     }
 
     #[test]

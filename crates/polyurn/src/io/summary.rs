@@ -359,7 +359,7 @@ mod tests {
 
     fn summary_as(text: &str, format: Format) -> Summary {
         let mut builder = DatasetBuilder::new("test.csv");
-        let compression = read_stream(text.as_bytes(), "test.csv", format, &mut builder).expect(text);
+        let (format, compression) = read_stream(text.as_bytes(), "test.csv", format, &mut builder).expect(text);
         let origin = Origin { format, compression, n_rows: builder.n_rows_read() };
         let dataset = builder.finish();
         Summary::new(&dataset, &origin)
