@@ -95,13 +95,13 @@ class Data:
 
 
 def read(path: str | os.PathLike[str], *, format: str | None = None, fractions: bool = False, kind: str = "auto") -> Data:
-    """Reads data from a file: CSV, TSV, ``.tns`` or Matrix Market, plain or compressed.
+    """Reads data from a file: CSV, TSV, ``.tns``, Tensor Toolbox text or Matrix Market, plain or compressed.
 
     Parameters
     ----------
     path : path
         The file.
-    format : {"csv", "tsv", "tns", "mtx"}, optional
+    format : {"csv", "tsv", "tns", "tensor-toolbox", "mtx"}, optional
         Its format, if its name does not tell.
     fractions : bool, default False
         Whether counts may be fractions, for ``method="vb"`` and ``"em"``.
