@@ -128,6 +128,34 @@ fn from_twenty_thousand_tokens_on_auto_anneals_and_select_shows_brackets() {
     let ranking = folder.json(&[&select[..], &["--time-limit", "10s"]].concat());
     let annealed = ranking["models"].as_array().unwrap().iter().find(|model| model["method"] == "anneal").unwrap();
     assert!(number(&annealed["lower"]) < number(&annealed["upper"]), "{annealed}");
+    // One component is exact: what is said of the difference is as sure as the bracket of the other.
+    for model in ranking["models"].as_array().unwrap() {
+        let (apart, error) = (number(&model["log_bayes_factor"]), number(&model["log_bayes_factor_bounds_error"]));
+        let is_between =
+            number(&model["log_bayes_factor_lower"]) <= apart && apart <= number(&model["log_bayes_factor_upper"]);
+        assert!(is_between && error == if apart == 0.0 { 0.0 } else { 0.025 }, "{model}");
+    }
+}
+
+/// Two models with brackets: each end of the difference rests on two bounds.
+#[test]
+fn the_ends_of_a_difference_have_the_errors_of_both_brackets() {
+    let folder = toy();
+    let compare = ["compare", "--model", "i -> k[2] -> j", "--model", "k[2] -> i j", "--data", "toy.csv"];
+    let flags = [&compare[..], &ANNEAL, &["--bracket", "--sensitivity", "none"]].concat();
+    let found = folder.json(&flags);
+    let models = found["models"].as_array().unwrap();
+    let (best, other) = (&models[0], &models[1]);
+    assert_eq!(
+        (&best["log_bayes_factor_bounds_error"], &other["log_bayes_factor_bounds_error"]),
+        (&0.0.into(), &0.05.into())
+    );
+    assert_eq!(number(&other["log_bayes_factor_lower"]), number(&other["lower"]) - number(&best["upper"]));
+    assert_eq!(number(&other["log_bayes_factor_upper"]), number(&other["upper"]) - number(&best["lower"]));
+    let text = folder.ok(&flags);
+    let said = "Each end of a bracket holds with a probability of 97.5 %, and each end of what two of them leave to a difference with 95 %, as \
+                far as chains see the posterior.";
+    assert!(text.contains(said), "{text}");
 }
 
 /// Where annealed runs scatter, particles are asked, too, and the result says why their number was taken.
