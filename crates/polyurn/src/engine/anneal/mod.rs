@@ -51,7 +51,7 @@ use labels::{Labels, LnShare};
 use ladder::Ladder;
 use particles::{Kept, Party, Trip, Way};
 use path::{layout_from_prior, ln_sizes, tempered_from_prior};
-use pilot::{Drawing, Pilot, Sweeps, pilot};
+use pilot::{Drawing, Pilot, Sweeps, Wanted, pilot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -510,7 +510,8 @@ impl Job<'_> {
                     go_on
                 };
                 let drawing = drawing.unwrap_or_else(|| Drawing::from(starts[0]));
-                let mut states = drawing.go(setup, starts, (n, apart), seed, turn.replicate, watch, &look)?;
+                let mut states =
+                    drawing.go(setup, Wanted { starts, n_draws: n, apart }, seed, turn.replicate, watch, &look)?;
                 for (particle, states) in states.iter_mut().enumerate() {
                     labels.relabel(states, &mut stream(particle));
                 }

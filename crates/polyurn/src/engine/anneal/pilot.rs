@@ -101,6 +101,17 @@ fn ln_ratio_of_draws(setup: &Setup<'_>, fitted: &Fitted, rng: &mut impl Rng) -> 
     (0..DRAWS).map(ratio).sum::<f64>() / DRAWS as f64
 }
 
+/// What draws from the posterior are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'s> {
+    /// Where chains start.
+    pub starts: &'s [&'s [u32]],
+    /// Draws in all.
+    pub n_draws: usize,
+    /// Sweeps from one to the next.
+    pub apart: u64,
+}
+
 /// A chain on its way to draws from the posterior.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Drawing {
@@ -123,8 +134,7 @@ impl Drawing {
     pub fn go(
         mut self,
         setup: &Setup<'_>,
-        starts: &[&[u32]],
-        (n_draws, apart): (usize, u64),
+        Wanted { starts, n_draws, apart }: Wanted<'_>,
         seed: Seed,
         replicate: u64,
         watch: &Watch<'_>,
