@@ -41,6 +41,7 @@ impl AnnealArgs {
             pilots: self.chains,
             pilot_sweeps: self.chain_sweeps,
             is_bracket: self.bracket,
+            truth: None,
             path: self.path.map(|path| match path {
                 PathArg::Reference => AnnealPath::Reference,
                 PathArg::Prior => AnnealPath::Prior,

@@ -457,6 +457,10 @@ pub struct ScoreArgs {
     /// With --heldout: values that the fit does not know are refused, or taken as missing [default: refuse].
     #[arg(long, value_name = "refuse|drop", requires = "heldout")]
     pub unseen: Option<UnseenArg>,
+    /// With --bracket: columns of the data that count as hidden, as in data that `simulate --full` wrote. Their values are where runs back
+    /// start, so that the upper bound does not rest on chains.
+    #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "bracket", conflicts_with_all = ["heldout", "stream"])]
+    pub hide: Vec<String>,
     #[command(flatten)]
     pub online: OnlineArgs,
     #[command(flatten)]

@@ -1,11 +1,13 @@
 //! From arguments to a bound model with its prior settings.
 
-use crate::args::{AValues, PriorArgs, ReadingArgs, TiedArg};
+use crate::args::{AValues, DataArgs, PriorArgs, ReadingArgs, TiedArg};
 use crate::grid::Point;
 use crate::output::{Failure, Output};
 use crate::progress::watched;
+use polyurn::Warning;
 use polyurn::counts::Dataset;
-use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind_owned};
+use polyurn::engine::anneal::Truth;
+use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind, bind_owned};
 use polyurn::io::{Format, Origin, ReadOptions, read_model, read_prior_file, read_watched};
 use polyurn::prior::{PriorSettings, TiedPrior};
 use std::path::Path;
@@ -109,6 +111,40 @@ pub fn load_bound(
 ) -> Result<Binding, Failure> {
     let (dataset, _) = load_data(path, reading.format, fractions, output)?;
     Ok(bind_owned(source, dataset, BindOptions { columns: reading.columns.as_deref(), ..Default::default() })?)
+}
+
+/// Reads data that show every node, as they were simulated, and binds the model to them without these columns; and what they show.
+pub fn load_simulated(
+    source: &ModelSource,
+    data: &DataArgs,
+    hide: &[String],
+    output: &Output,
+) -> Result<(Binding, Truth), Failure> {
+    let (dataset, _) = load_data(&data.data, data.reading.format, false, output)?;
+    let given = data.reading.columns.as_deref();
+    let whole = bind(source, &dataset, BindOptions { columns: given, ..Default::default() })?;
+    let is_seen = whole.counts.seen_anywhere();
+    let mut open = whole.model.nodes().iter().zip(is_seen).filter(|(_, is_seen)| !is_seen);
+    if let Some((node, _)) = open.next() {
+        let message = format!(
+            "--hide: the data have no column `{}`; give all hidden values, as `simulate --full` writes them",
+            node.name
+        );
+        return Err(Failure::Usage(message));
+    }
+    let named = || dataset.columns.iter().filter_map(|column| column.name.clone()).collect();
+    let mut columns: Vec<String> = given.map_or_else(named, <[String]>::to_vec);
+    for name in hide {
+        let ix = columns.iter().position(|column| column == name).filter(|_| whole.model.find(name).is_some());
+        let ix =
+            ix.ok_or_else(|| Failure::Usage(format!("--hide {name}: give the name of a column that the model has")))?;
+        columns.remove(ix);
+    }
+    let mut binding = bind_owned(source, dataset, BindOptions { columns: Some(&columns), ..Default::default() })?;
+    // That they are left out is what was asked for.
+    let is_asked = |warning: &Warning| matches!(warning, Warning::ColumnsLeftOut { columns } if columns.iter().all(|name| hide.contains(name)));
+    binding.warnings.retain(|warning| !is_asked(warning));
+    Ok((binding, Truth::of(&whole.counts)?))
 }
 
 /// `doc[50],word[200]` or `doc,word`.

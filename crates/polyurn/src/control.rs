@@ -104,6 +104,8 @@ pub struct Control<'a> {
     pilots: Pilots,
     observer: Box<dyn Observer + 'a>,
     last_checkpoint: Instant,
+    /// What stands before the state of the engine that is at work.
+    done_before: Vec<u8>,
 }
 
 impl fmt::Debug for Control<'_> {
@@ -132,6 +134,7 @@ impl<'a> Control<'a> {
             pilots: Pilots::default(),
             observer: Box::new(observer),
             last_checkpoint: Instant::now(),
+            done_before: Vec::new(),
         }
     }
 
@@ -177,6 +180,15 @@ impl<'a> Control<'a> {
     pub fn for_trial(&self, deadline: Instant) -> Control<'static> {
         let deadline = self.deadline.map_or(deadline, |own| own.min(deadline));
         Control::default().with_cancel(self.cancel.clone()).with_deadline(Some(deadline))
+    }
+
+    /// Does the rest of a job whose first part is done: its checkpoints are those bytes and after them the state of what is at
+    /// work, which neither sees nor writes them.
+    pub(crate) fn after<R>(&mut self, done: Vec<u8>, f: impl FnOnce(&mut Self) -> R) -> R {
+        let before = std::mem::replace(&mut self.done_before, done);
+        let result = f(self);
+        self.done_before = before;
+        result
     }
 
     /// Whether somebody asked the run to stop or to answer with what it has.
@@ -248,7 +260,10 @@ impl<'a> Control<'a> {
     /// # Errors
     /// When the checkpoint cannot be read or is damaged.
     pub fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
-        self.observer.load_checkpoint()
+        let Some(bytes) = self.observer.load_checkpoint()? else { return Ok(None) };
+        // A checkpoint of the first part has nothing of what comes after it.
+        let own = bytes.strip_prefix(&*self.done_before).filter(|own| self.done_before.is_empty() || !own.is_empty());
+        Ok(own.map(<[u8]>::to_vec))
     }
 
     /// The error of a checkpoint that cannot be taken up, with its name.
@@ -289,7 +304,7 @@ impl<'a> Control<'a> {
     pub fn checkpoint_now(&mut self, state: impl FnOnce() -> Vec<u8>) -> Result<()> {
         match self.observer.checkpoint_interval() {
             Some(_) => {
-                self.observer.save_checkpoint(&state())?;
+                self.observer.save_checkpoint(&[&*self.done_before, &state()].concat())?;
                 self.last_checkpoint = Instant::now();
                 Ok(())
             }
@@ -374,6 +389,41 @@ mod tests {
         control.with_pilots(0.25, |control| control.tick_runs("runs", 0.5).unwrap());
         drop(control);
         assert_eq!(seen, [0.125, 0.25, 0.25, 0.25, 0.625, 1.0, 0.5]);
+    }
+
+    #[derive(Default, Clone)]
+    struct Kept(std::rc::Rc<std::cell::RefCell<Option<Vec<u8>>>>);
+
+    impl Observer for Kept {
+        fn load_checkpoint(&mut self) -> Result<Option<Vec<u8>>> {
+            Ok(self.0.borrow().clone())
+        }
+        fn checkpoint_interval(&self) -> Option<Duration> {
+            Some(Duration::ZERO)
+        }
+        fn save_checkpoint(&mut self, state: &[u8]) -> Result<()> {
+            *self.0.borrow_mut() = Some(state.to_vec());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_second_part_of_a_job_keeps_the_first() {
+        let file = Kept::default();
+        let mut control = Control::new(file.clone());
+        control.checkpoint_now(|| b"half of one".to_vec()).unwrap();
+        let one = b"one; ".to_vec();
+        control.after(one.clone(), |control| {
+            assert_eq!(control.load_checkpoint().unwrap(), None, "it is of the first part");
+            control.checkpoint_now(Vec::new).unwrap();
+            assert_eq!(control.load_checkpoint().unwrap(), None, "nothing is there yet");
+            control.checkpoint_now(|| b"half of two".to_vec()).unwrap();
+            assert_eq!(control.load_checkpoint().unwrap().unwrap(), b"half of two");
+        });
+        assert_eq!(file.0.borrow().as_deref(), Some(&b"one; half of two"[..]));
+        let mut control = Control::new(file);
+        assert_eq!(control.load_checkpoint().unwrap().unwrap(), b"one; half of two");
+        assert_eq!(control.after(one, Control::load_checkpoint).unwrap().unwrap(), b"half of two");
     }
 
     #[test]

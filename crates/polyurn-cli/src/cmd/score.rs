@@ -3,7 +3,7 @@
 use super::curve::Curve;
 use crate::args::{AnnealArgs, LimitArgs, ParticleArgs, ScoreArgs, ScoreMethod, SweepArgs};
 use crate::grid::Point;
-use crate::load::{load_bound, load_model};
+use crate::load::{load_bound, load_model, load_simulated};
 use crate::maximise::refuse_varied;
 use crate::output::{Failure, Output};
 use crate::progress::{SharedBar, check_checkpoint, control};
@@ -30,19 +30,25 @@ pub fn run(args: &ScoreArgs) -> std::result::Result<(), Failure> {
     let mut output = Output::open(&args.output, &inputs)?;
     check_checkpoint(&args.checkpoint, &args.output, &inputs, &mut output)?;
     let given = load_model(&args.model.model, &args.prior)?.with_prior()?;
-    let binding =
-        load_bound(&given.source, &args.data.data, &args.data.reading, args.method == ScoreMethod::Vb, &output)?;
+    let fractions = args.method == ScoreMethod::Vb;
+    let (binding, truth) = if args.hide.is_empty() {
+        (load_bound(&given.source, &args.data.data, &args.data.reading, fractions, &output)?, None)
+    } else {
+        let (binding, truth) = load_simulated(&given.source, &args.data, &args.hide, &output)?;
+        (binding, Some(truth))
+    };
     if args.totals.is_some() && binding.counts.unknown.is_empty() {
         return Err(Failure::Usage("--totals: no cell of the data has the count `?`, so the total is known".into()));
     }
     if let Some(points) = &given.curve {
         refuse_varied(&free_sizes(&args.sweeps.maximise, &binding.model)?, &points[0], &binding.model)?;
     }
-    let scoring = Scoring {
+    let mut scoring = Scoring {
         given: args.given.clone(),
         totals: args.totals,
         ..scoring(args.method, &args.particles, &args.anneal, &args.sweeps, &args.limits)?
     };
+    scoring.anneal.truth = truth;
     let job = Job { args, scoring, binding: &binding, seed: output.seed() };
     match given.curve {
         None => {

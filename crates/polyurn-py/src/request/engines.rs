@@ -205,6 +205,7 @@ impl Request {
             pilots: self.chains,
             pilot_sweeps: self.chain_sweeps,
             is_bracket: self.bracket.unwrap_or(false),
+            truth: None,
             path: match self.path.as_deref() {
                 None => None,
                 Some("reference") => Some(AnnealPath::Reference),

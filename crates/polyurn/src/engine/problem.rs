@@ -1,6 +1,7 @@
 //! What every engine is given.
 
 use super::lines::Layout;
+use crate::Seed;
 use crate::counts::Counts;
 use crate::error::{Error, Result};
 use crate::graph::{Model, NodeIndex};
@@ -76,5 +77,13 @@ impl<'a> Problem<'a> {
         }
         let layout = Layout::new(self)?;
         Ok(self.layout.get_or_init(|| layout))
+    }
+
+    /// Tells problems, settings and seeds apart, so that a checkpoint is not taken up by another job.
+    ///
+    /// # Errors
+    /// When the problem is too large for particles.
+    pub(crate) fn fingerprint(&self, settings: &str, seed: Seed) -> Result<u64> {
+        Ok(self.layout()?.fingerprint(settings, seed))
     }
 }

@@ -21,6 +21,13 @@ pub struct Evidence {
     pub log_p_sequence: f64,
 }
 
+impl Evidence {
+    /// What is to be added to ln p(sequence) for ln p(data).
+    pub(crate) fn beside_sequence(&self) -> f64 {
+        self.log_p_total + self.log_arrangements
+    }
+}
+
 /// ln T! less the sum of ln n! over distinct records.
 pub fn ln_arrangements(counts: &Counts) -> Double {
     if !counts.unit.is_token() {

@@ -1,5 +1,6 @@
 //! Which engine scores a problem, and why.
 
+use super::second::SHARE_FOR_ANNEALING;
 use super::{Means, Method, Scoring, free_sizes};
 use crate::control::Control;
 use crate::engine::Problem;
@@ -18,8 +19,8 @@ pub(super) enum Engine<'p> {
     ExactTotals(Exact),
     /// By this name, `smc` or `sis`.
     Particles(&'static str, Settled),
-    /// All tokens at once.
-    Anneal(Anneal),
+    /// All tokens at once; and how many nats of error are so many that particles are asked, too.
+    Anneal(Anneal, Option<f64>),
     /// So many urns.
     Naive(u64),
     /// A lower bound.
@@ -69,9 +70,8 @@ impl Scoring {
         control: &mut Control<'_>,
     ) -> Result<(Engine<'p>, String)> {
         let asked = || ASKED_FOR.to_owned();
-        let crew = Crew { isa: self.isa, threads: means.threads, max_memory: self.max_memory };
-        let order = self.order(problem)?;
-        let wish = || Wish { order, time_limit: means.time, ..self.wish.clone() };
+        let crew = self.crew(means);
+        let wish = || self.wish_for(problem, means);
         let mut smc = |wish: Wish| wish.settle(problem, crew, means.seed, control);
         match self.method {
             Method::Exact => {
@@ -83,13 +83,15 @@ impl Scoring {
                 };
                 Ok((engine, why_exact(problem, None)))
             }
-            Method::Smc => Ok((Engine::Particles("smc", smc(wish())?), asked())),
+            Method::Smc => Ok((Engine::Particles("smc", smc(wish()?)?), asked())),
             Method::Sis => {
-                let plain = Wish { rejuvenation: Some(0), heat: Some(1.0), when: Some(When::Never), ..wish() };
+                let plain = Wish { rejuvenation: Some(0), heat: Some(1.0), when: Some(When::Never), ..wish()? };
                 Ok((Engine::Particles("sis", smc(plain)?), asked()))
             }
             Method::Naive => Ok((Engine::Naive(self.urns), asked())),
-            Method::Anneal => Ok((Engine::Anneal(self.anneal.settle(problem, crew, means.time, means.seed)?), asked())),
+            Method::Anneal => {
+                Ok((Engine::Anneal(self.anneal.settle(problem, crew, means.time, means.seed)?, None), asked()))
+            }
             Method::Vb => {
                 if self.totals.is_some() {
                     let message =
@@ -99,9 +101,9 @@ impl Scoring {
                 Ok((self.vb(problem, means)?, asked()))
             }
             Method::Auto if self.wants_particles => {
-                Ok((Engine::Particles("smc", smc(wish())?), "particles were asked for".into()))
+                Ok((Engine::Particles("smc", smc(wish()?)?), "particles were asked for".into()))
             }
-            Method::Auto => self.choose_automatically(problem, means, || smc(wish())),
+            Method::Auto => self.choose_automatically(problem, means, || smc(wish()?)),
         }
     }
 
@@ -122,21 +124,25 @@ impl Scoring {
                 return Ok((Engine::Particles("smc", smc()?), why));
             }
             let (of_particles, of_annealing) = foreseen_errors(n_tokens, seconds, foreseen_sweep(problem)?);
+            let in_nats = |error: f64| if error < 0.95 { format!("{error:.1}") } else { format!("{error:.0}") };
+            let (ours, theirs) = (in_nats(of_annealing), in_nats(of_particles));
             if of_annealing > of_particles && n_tokens < BRACKET_FROM {
+                let why =
+                    format!("{why}; particles should be off by about {theirs} nats where annealing would be by {ours}");
                 return Ok((Engine::Particles("smc", smc()?), why));
             }
-            let crew = Crew { isa: self.isa, threads: means.threads, max_memory: self.max_memory };
             let is_bracket = self.anneal.is_bracket || n_tokens >= BRACKET_FROM;
+            let doubt = (!is_bracket).then_some(of_particles / 2.0);
+            let share = if doubt.is_some() { SHARE_FOR_ANNEALING } else { 1.0 };
             let wish = AnnealWish { is_bracket, ..self.anneal.clone() };
-            let anneal = wish.settle(problem, crew, means.time, means.seed)?;
+            let time = means.time.map(|time| time.mul_f64(share));
+            let anneal = wish.settle(problem, self.crew(means), time, means.seed)?;
             let why = if n_tokens >= BRACKET_FROM {
                 format!("{why}; with so many tokens particles are far too low")
             } else {
-                let rough = |error: f64| if error < 0.95 { format!("{error:.1}") } else { format!("{error:.0}") };
-                let (ours, theirs) = (rough(of_annealing), rough(of_particles));
                 format!("{why}; annealing should be off by about {ours} nats where particles would be by {theirs}")
             };
-            Ok((Engine::Anneal(anneal), why))
+            Ok((Engine::Anneal(anneal, doubt), why))
         };
         if self.wants_runs {
             return particles("runs were asked for".into());
@@ -170,6 +176,16 @@ impl Scoring {
         let free = free_sizes(&self.maximise, problem.model)?;
         let climb = Climb { threads: means.threads, isa: self.isa, ..self.climb.clone() };
         Ok(Engine::Vb(Vb { climb, start: None, free }))
+    }
+
+    /// Who does the work.
+    pub(super) fn crew(&self, means: Means) -> Crew {
+        Crew { isa: self.isa, threads: means.threads, max_memory: self.max_memory }
+    }
+
+    /// What is asked of particles.
+    pub(super) fn wish_for(&self, problem: &Problem<'_>, means: Means) -> Result<Wish> {
+        Ok(Wish { order: self.order(problem)?, time_limit: means.time, ..self.wish.clone() })
     }
 
     /// The order of the tokens, with its node found in the model.

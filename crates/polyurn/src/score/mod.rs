@@ -4,6 +4,7 @@ mod choose;
 mod maximised;
 mod running;
 mod scored;
+mod second;
 
 pub use choose::{ASKED_FOR, order_by};
 pub use maximised::{Maximised, free_sizes};
@@ -26,6 +27,7 @@ use crate::prior::{Prior, PriorSettings};
 use crate::simd::Isa;
 use crate::warning::Warning;
 use choose::Engine;
+use second::{Choice, Opinion};
 use std::time::{Duration, Instant};
 
 /// The engines.
@@ -236,35 +238,43 @@ impl Scoring {
                 None
             }
             Engine::Particles(method, Settled { smc, warning, .. }) => {
-                score.method = method.into();
                 score.warnings.extend(warning);
-                score.kernel = smc.isa.name().into();
                 if is_known {
                     let estimate = smc.ln_p_sequence(&problem, means.seed, control)?;
                     let sequence = Double::from(estimate.ln_p_sequence);
                     let parts = evidence(&problem, sequence)?;
-                    let to_marginal = parts.log_p_total + parts.log_arrangements;
+                    score.take(method, Particles { smc, estimate, to_marginal: parts.beside_sequence() });
                     parts_as_given = Some(parts);
-                    score.take(Particles { smc, estimate, to_marginal });
                     Some(sequence)
                 } else {
                     let found = estimated_totals(&problem, &smc, range, means.seed, control)?;
                     score.log_marginal = found.estimate.ln_p_sequence;
-                    score.take(Particles { smc, estimate: found.estimate, to_marginal: 0.0 });
+                    score.take(method, Particles { smc, estimate: found.estimate, to_marginal: 0.0 });
                     score.totals = Some(found.totals);
                     None
                 }
             }
-            Engine::Anneal(anneal) => {
-                control.expect_pilots(share_of_pilots(&anneal));
-                let estimate = anneal.ln_p_sequence(&problem, means.seed, control)?;
-                score.method = "anneal".into();
-                score.kernel = anneal.isa.name().into();
-                let sequence = Double::from(estimate.ln_p_sequence);
+            Engine::Anneal(anneal, doubt) => {
+                let Choice { opinion, remark, warning } = match doubt {
+                    Some(doubt) => self.with_second_opinion(&problem, &anneal, doubt, means, control)?,
+                    None => {
+                        control.expect_pilots(share_of_pilots(&anneal));
+                        Choice::annealed(anneal.ln_p_sequence(&problem, means.seed, control)?, String::new())
+                    }
+                };
+                score.why += &remark;
+                score.warnings.extend(warning);
+                let sequence = Double::from(opinion.ln_p_sequence());
                 let parts = evidence(&problem, sequence)?;
-                let to_marginal = parts.log_p_total + parts.log_arrangements;
+                let to_marginal = parts.beside_sequence();
+                match opinion {
+                    Opinion::Annealed(estimate) => score.take_annealed(Annealed { anneal, estimate, to_marginal }),
+                    Opinion::Particles(settled, estimate) => {
+                        score.warnings.extend(settled.warning);
+                        score.take("smc", Particles { smc: settled.smc, estimate, to_marginal });
+                    }
+                }
                 parts_as_given = Some(parts);
-                score.take_annealed(Annealed { anneal, estimate, to_marginal });
                 Some(sequence)
             }
             Engine::Vb(vb) => {
@@ -279,7 +289,7 @@ impl Scoring {
                 found_prior = (!vb.free.is_nothing()).then_some(fit.prior);
                 if is_known {
                     let parts = evidence(&problem, fit.bound)?;
-                    score.climbs = Some((fit.climbs, parts.log_p_total + parts.log_arrangements));
+                    score.climbs = Some((fit.climbs, parts.beside_sequence()));
                     parts_as_given = Some(parts);
                     Some(fit.bound)
                 } else {

@@ -234,8 +234,7 @@ impl Running {
         };
         if is_random {
             let smc = Smc { particles, runs, path, isa, threads, max_memory };
-            let to_marginal = evidence.log_p_total + evidence.log_arrangements;
-            score.take(Particles { smc, estimate, to_marginal });
+            score.take("smc", Particles { smc, estimate, to_marginal: evidence.beside_sequence() });
         }
         if !self.prior.is_consistent() {
             score.warnings.push(Warning::InconsistentPrior);

@@ -92,6 +92,8 @@ impl Annealed {
 impl Score {
     /// The same of annealing.
     pub(super) fn take_annealed(&mut self, annealed: Annealed) {
+        self.method = "anneal".into();
+        self.kernel = annealed.anneal.isa.name().into();
         self.std_error = annealed.estimate.std_error;
         self.warnings.extend(annealed.estimate.warnings.iter().cloned());
         self.annealed = Some(annealed);
@@ -102,8 +104,10 @@ impl Score {
         self.annealed.as_ref()?.bracket()
     }
 
-    /// Takes over what an estimate says beside its number.
-    pub(super) fn take(&mut self, particles: Particles) {
+    /// Takes over what an estimate says beside its number, by the engine of this name.
+    pub(super) fn take(&mut self, method: &'static str, particles: Particles) {
+        self.method = method.into();
+        self.kernel = particles.smc.isa.name().into();
         self.std_error = particles.estimate.std_error;
         self.warnings.extend(particles.estimate.warnings.iter().cloned());
         self.particles = Some(particles);

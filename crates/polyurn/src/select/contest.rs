@@ -237,7 +237,7 @@ impl State<'_> {
         let Some(top) = &self.found[best] else { return Vec::new() };
         let overlaps = |other: &Scored| {
             let is_near = height - other.score.log_marginal <= other.error().hypot(top.error());
-            other.apart_between(top).is_some_and(|(_, at_most)| at_most >= 0.0 || is_near)
+            other.apart_between(top).is_some_and(|apart| apart.upper >= 0.0 || is_near)
         };
         let all: Vec<usize> = (0..self.found.len())
             .filter(|&ix| self.found[ix].as_ref().is_some_and(|other| !other.score.is_exact() && overlaps(other)))

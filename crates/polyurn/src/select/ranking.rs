@@ -3,6 +3,7 @@
 use super::gaps::Gaps;
 use super::scored::Scored;
 use super::verdict::Verdict;
+use crate::engine::anneal::Bracket;
 use crate::error::{Error, Result};
 use crate::math::{draw, log_sum_exp};
 use crate::{Purpose, Seed};
@@ -25,8 +26,8 @@ pub struct Ranked {
     pub posterior: Option<(f64, f64)>,
     /// ln of the Bayes factor against the best model, and its standard error, likewise.
     pub log_bayes_factor: Option<(f64, f64)>,
-    /// What it lies between, where the evidence of both does: each end holds with the errors of the two bounds it is made of.
-    pub log_bayes_factor_between: Option<(f64, f64)>,
+    /// What it lies between, where the evidence of both does.
+    pub log_bayes_factor_between: Option<Bracket>,
 }
 
 /// All models, best first.

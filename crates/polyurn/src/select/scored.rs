@@ -1,5 +1,6 @@
 //! What was found for one model.
 
+use crate::engine::anneal::Bracket;
 use crate::graph::Model;
 use crate::score::Score;
 use crate::warning::Warning;
@@ -79,16 +80,21 @@ impl Scored {
 
     /// What the distance of the evidence above that of another model lies between, if one of them has a bracket and the other
     /// has one or is exact.
-    pub fn apart_between(&self, other: &Scored) -> Option<(f64, f64)> {
+    ///
+    /// An end holds if the two bounds hold that it is made of, so it fails with a probability of at most the sum of theirs, whether or
+    /// not they go together.
+    pub fn apart_between(&self, other: &Scored) -> Option<Bracket> {
         if std::ptr::eq(self, other) {
-            return self.score.bracket().map(|_| (0.0, 0.0));
+            return self.score.bracket().map(|_| Bracket { lower: 0.0, upper: 0.0, error: 0.0 });
         }
         let ends = |scored: &Scored| {
-            let bracket = scored.score.bracket().map(|bracket| (bracket.lower, bracket.upper));
-            bracket.or(scored.score.is_exact().then_some((scored.score.log_marginal, scored.score.log_marginal)))
+            let Score { log_marginal, .. } = scored.score;
+            let exact = Bracket { lower: log_marginal, upper: log_marginal, error: 0.0 };
+            scored.score.bracket().or(scored.score.is_exact().then_some(exact))
         };
         let (own, others) = (ends(self)?, ends(other)?);
         let is_any = self.score.bracket().is_some() || other.score.bracket().is_some();
-        is_any.then_some((own.0 - others.1, own.1 - others.0))
+        let (lower, upper) = (own.lower - others.upper, own.upper - others.lower);
+        is_any.then_some(Bracket { lower, upper, error: own.error + others.error })
     }
 }

@@ -33,7 +33,7 @@ impl Verdict {
             |other: &Ranked| error(other).is_some_and(|error| log_odds(other) - ERRORS * error >= -LEVEL_ODDS.ln());
         // Brackets that do not overlap tell two models apart, however wide they are; but not if chains find modes further apart.
         let is_outside = |other: &Ranked| {
-            let (_, at_most) = other.log_bayes_factor_between.unwrap_or((0.0, f64::INFINITY));
+            let at_most = other.log_bayes_factor_between.map_or(f64::INFINITY, |apart| apart.upper);
             let is_beyond_error = error(other).is_none_or(|error| log_odds(other) < -error);
             at_most + (other.prior / best.prior).ln() < -LEVEL_ODDS.ln() && is_beyond_error
         };
@@ -68,6 +68,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::anneal::Bracket;
 
     fn ranked(apart: f64, error: f64) -> Ranked {
         let (posterior, log_bayes_factor) = (Some((0.5, 0.0)), Some((apart, error)));
@@ -103,8 +104,8 @@ mod tests {
 
     #[test]
     fn brackets_that_do_not_overlap_settle_it_and_others_do_not() {
-        let with = |apart: f64, error: f64, between: (f64, f64)| Ranked {
-            log_bayes_factor_between: Some(between),
+        let with = |apart: f64, error: f64, (lower, upper): (f64, f64)| Ranked {
+            log_bayes_factor_between: Some(Bracket { lower, upper, error: 0.05 }),
             ..ranked(apart, error)
         };
         assert_eq!(verdict(&[with(-35.0, 15.0, (-60.0, -11.7))], 0.0), (true, vec![0]));

@@ -32,14 +32,20 @@ pub fn add_annealed(annealed: &Annealed, object: &mut Value) {
         object["lower"] = number(bracket.lower);
         object["upper"] = number(bracket.upper);
         object["bracket_error"] = json!(bracket.error);
-        object["bracket_rests_on"] = json!(RESTS_ON);
+        object["bracket_rests_on"] = json!(rests_on(annealed));
         object["run_upper_log_marginals"] = logs(&estimate.back);
     }
 }
 
-/// What a bracket of given data is worth.
-pub const RESTS_ON: &str = "the lower bound holds for any data; the upper one if the Gibbs chain that its runs start from \
-                            has reached the posterior";
+/// What a bracket is worth.
+pub fn rests_on(annealed: &Annealed) -> &'static str {
+    if annealed.anneal.truth.is_some() {
+        "the lower bound holds for any data; the upper one if they were simulated from this model and prior, with the hidden values that \
+         were given"
+    } else {
+        "the lower bound holds for any data; the upper one if the Gibbs chains that its runs start from have reached the posterior"
+    }
+}
 
 /// What was run, for people, in lines behind `indent` blanks.
 pub fn annealed_text(annealed: &Annealed, indent: usize) -> String {

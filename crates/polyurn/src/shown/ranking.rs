@@ -235,9 +235,10 @@ impl<'a> ShownRanking<'a> {
         (object["posterior_probability"], object["posterior_probability_error"]) = both(ranked.posterior);
         (object["log_bayes_factor"], object["log_bayes_factor_error"]) = both(ranked.log_bayes_factor);
         object["is_lower_bound"] = json!(ranked.is_bound);
-        if let Some((lower, upper)) = ranked.log_bayes_factor_between {
-            object["log_bayes_factor_lower"] = number(lower);
-            object["log_bayes_factor_upper"] = number(upper);
+        if let Some(apart) = ranked.log_bayes_factor_between {
+            object["log_bayes_factor_lower"] = number(apart.lower);
+            object["log_bayes_factor_upper"] = number(apart.upper);
+            object["log_bayes_factor_bounds_error"] = json!(apart.error);
         }
         object["seconds"] = json!(scored.seconds);
         object["rounds"] = json!(scored.n_rounds);

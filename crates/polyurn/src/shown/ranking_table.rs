@@ -102,6 +102,7 @@ impl ShownRanking<'_> {
         );
         text += &columns(&self.rows());
         text += &format!("\n{}\n", self.verdict());
+        text += &self.worth_of_brackets();
         let methods: Vec<String> = self.methods().into_iter().chain(self.left_with_bound()).collect();
         if !methods.is_empty() {
             text += &format!("\n{}\n", methods.join("\n"));
@@ -113,16 +114,39 @@ impl ShownRanking<'_> {
         text
     }
 
+    /// Whether every number that is not exact has bounds on either side, and there is one.
+    fn has_brackets(&self) -> bool {
+        let mut scores = self.ranking.ranked.iter().map(|ranked| &self.scored(ranked).score);
+        scores.clone().any(|score| score.bracket().is_some())
+            && scores.all(|score| score.is_exact() || score.bracket().is_some())
+    }
+
+    /// How sure the ends of brackets are, and what they say of differences.
+    fn worth_of_brackets(&self) -> String {
+        let errors = self.ranking.ranked.iter().filter_map(|ranked| Some(self.scored(ranked).score.bracket()?.error));
+        let between = self.ranking.ranked.iter().filter_map(|ranked| Some(ranked.log_bayes_factor_between?.error));
+        let (of_one, of_two) = (errors.fold(0.0, f64::max), between.fold(0.0, f64::max));
+        if !self.has_brackets() || of_one == 0.0 {
+            return String::new();
+        }
+        let percent = |error: f64| (1e5 * (1.0 - error)).round() / 1e3;
+        let of_two = match of_two {
+            0.0 => String::new(),
+            error => format!(", and each end of what two of them leave to a difference with {} %", percent(error)),
+        };
+        format!(
+            "\nEach end of a bracket holds with a probability of {} %{of_two}, as far as chains see the posterior.\n",
+            percent(of_one)
+        )
+    }
+
     fn rows(&self) -> Vec<Vec<String>> {
         let is_bound = self.has_bounds_alone();
         // Where there is nothing but bounds, the first column has them.
         let has_bounds = !is_bound && self.found.iter().flatten().any(|found| found.bound.is_some());
         let mut head = self.key_names();
         head.extend([if is_bound { "lower bound (ELBO)" } else { "ln evidence" }.to_owned(), String::new()]);
-        // Where every number that is not exact has bounds on either side.
-        let mut scores = self.ranking.ranked.iter().map(|ranked| &self.scored(ranked).score);
-        let has_brackets = scores.clone().any(|score| score.bracket().is_some())
-            && scores.all(|score| score.is_exact() || score.bracket().is_some());
+        let has_brackets = self.has_brackets();
         if has_brackets {
             head.extend(["at least", "at most"].map(String::from));
         }

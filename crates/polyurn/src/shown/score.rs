@@ -1,6 +1,6 @@
 //! Shows the evidence of one model, to programs and to people.
 
-use super::annealed::{RESTS_ON, add_annealed, annealed_text};
+use super::annealed::{add_annealed, annealed_text, rests_on};
 use super::climbs::{add_climbs, climbs_text, maximised_json, maximised_text};
 use super::text::{columns, plural, show_error, show_estimate, show_ln, show_short, show_tokens};
 use super::{number, tokens_json, warnings_json};
@@ -136,9 +136,11 @@ impl ShownScore<'_> {
             rows.push(vec![name.into(), show(given)]);
         }
         text += &columns(&rows);
-        if let Some(bracket) = self.score.bracket().filter(|bracket| bracket.error > 0.0) {
+        if let Some(annealed) = &self.score.annealed
+            && let Some(bracket) = annealed.bracket().filter(|bracket| bracket.error > 0.0)
+        {
             let sure = 100.0 * (1.0 - bracket.error);
-            text += &format!("\nEach bound holds with a probability of {sure} %: {RESTS_ON}.\n");
+            text += &format!("\nEach bound holds with a probability of {sure} %: {}.\n", rests_on(annealed));
         }
         if let Some(totals) = &self.score.totals {
             text += &self.totals_text(totals);

@@ -5,7 +5,9 @@ use crate::cases::{cases, number, with_problem};
 use polyurn::Seed;
 use polyurn::control::Control;
 use polyurn::engine::Problem;
-use polyurn::engine::anneal::{Anneal, AnnealEstimate, AnnealPath};
+use polyurn::engine::anneal::{Anneal, AnnealEstimate, AnnealPath, AnnealWish};
+use polyurn::engine::smc::Crew;
+use polyurn::simd::Isa;
 use serde_json::Value;
 
 const PATHS: [AnnealPath; 2] = [AnnealPath::Reference, AnnealPath::Prior];
@@ -69,10 +71,16 @@ fn annealing_is_right_on_average_for_every_case() {
 }
 
 /// Brackets of so many seeds, each of a job of its own with its own chains: each bound fails with a probability of 0.025 at most.
-fn check_brackets(n: u64) {
+/// With one run each way, or with as many as are made unasked.
+fn check_brackets(is_alone: bool, n: u64) {
     each_case(|name, problem, want| {
         for path in PATHS {
-            let anneal = short(path, 1);
+            let crew = Crew { isa: Isa::detect(), threads: 1, max_memory: 1 << 30 };
+            let wish = AnnealWish { is_bracket: true, ..Default::default() };
+            let unasked = wish.settle(problem, crew, None, Seed(0)).unwrap();
+            assert!(unasked.runs >= 16 && unasked.pilots >= 2 * unasked.runs, "{name}");
+            let several = Anneal { pilots: unasked.pilots, ..short(path, unasked.runs) };
+            let anneal = if is_alone { short(path, 1) } else { several };
             let holds = |seed: u64| {
                 let bracket = run(&anneal, problem, 5000 + seed).bracket.unwrap();
                 // Sums of logs in another order differ in the last digits.
@@ -89,11 +97,22 @@ fn check_brackets(n: u64) {
 
 #[test]
 fn brackets_of_every_case_hold_as_often_as_they_promise() {
-    check_brackets(40);
+    check_brackets(true, 40);
+}
+
+#[test]
+fn brackets_of_several_runs_hold_as_often_as_they_promise() {
+    check_brackets(false, 6);
 }
 
 #[test]
 #[ignore = "minutes: a thousand seeds for every case"]
 fn brackets_of_every_case_hold_as_often_as_they_promise_over_a_thousand_seeds() {
-    check_brackets(1000);
+    check_brackets(true, 1000);
+}
+
+#[test]
+#[ignore = "many minutes: a thousand seeds for every case, each with dozens of runs"]
+fn brackets_of_several_runs_hold_as_often_as_they_promise_over_a_thousand_seeds() {
+    check_brackets(false, 1000);
 }

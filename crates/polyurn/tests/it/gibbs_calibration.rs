@@ -3,7 +3,7 @@
 
 use crate::support::{settings, tables};
 use polyurn::control::Control;
-use polyurn::counts::Counts;
+use polyurn::counts::{Counts, Labels, MISSING};
 use polyurn::engine::Problem;
 use polyurn::engine::gibbs::{Gibbs, Moves};
 use polyurn::graph::{ModelSource, bind_without_data};
@@ -18,7 +18,9 @@ const DRAWS: u64 = 25;
 const APART: u64 = 12;
 
 /// z-scores of mean and spread of the ranks of ln p(sequence, hidden values).
-fn z_scores(text: &str, settings: &PriorSettings, n_hidden: usize, moves: Moves, n_rounds: u64) -> [f64; 2] {
+///
+/// The first nodes are hidden, and every third token does not show the node `missing`.
+fn z_scores(text: &str, settings: &PriorSettings, hidden: Hidden, moves: Moves, n_rounds: u64) -> [f64; 2] {
     let (model, _, _) = bind_without_data(&ModelSource::parse(text).unwrap(), None).unwrap();
     let prior = Prior::build(&model, settings).unwrap();
     let mut ranks: Vec<f64> = Vec::new();
@@ -31,7 +33,7 @@ fn z_scores(text: &str, settings: &PriorSettings, n_hidden: usize, moves: Moves,
             truth += urn.ln_predictive(&token);
             urn.observe(&token);
         }
-        let counts = Counts::hiding(&model.sizes(), n_hidden, urn.tokens());
+        let counts = hidden.counts(&model.sizes(), urn.tokens());
         let problem = Problem::new(&model, &prior, &counts).unwrap();
         let gibbs = Gibbs { chains: 1, sweeps: (DRAWS + 3) * APART, moves, ..Default::default() };
         let chain = gibbs.run(&problem, Seed(round), &mut Control::default()).unwrap().chains.remove(0);
@@ -53,15 +55,39 @@ fn z_scores(text: &str, settings: &PriorSettings, n_hidden: usize, moves: Moves,
     [(mean - 0.5) / (1.0 / 12.0 / n).sqrt(), (spread - 1.0 / 12.0) / (1.0 / 180.0 / n).sqrt()]
 }
 
-fn check(text: &str, settings: &PriorSettings, n_hidden: usize, n_rounds: u64) {
-    check_moves(text, settings, n_hidden, Moves::Tokens, n_rounds);
+/// What records do not show.
+#[derive(Debug, Clone, Copy)]
+struct Hidden {
+    /// So many of the first nodes.
+    first: u32,
+    /// A node that every third token does not show.
+    missing: Option<u32>,
 }
 
-fn check_moves(text: &str, settings: &PriorSettings, n_hidden: usize, moves: Moves, n_rounds: u64) {
-    let mut scores = z_scores(text, settings, n_hidden, moves, n_rounds);
+impl Hidden {
+    fn counts(self, sizes: &[u32], tokens: &[Vec<u32>]) -> Counts {
+        let value = |node: usize, number: usize| {
+            let is_missing = self.missing == Some(node as u32) && number.is_multiple_of(3);
+            if is_missing { MISSING } else { tokens[number][node] }
+        };
+        let column = |node: usize| (0..tokens.len()).map(|number| value(node, number)).collect();
+        let columns: Vec<Option<Vec<u32>>> =
+            (0..sizes.len()).map(|node| (node >= self.first as usize).then(|| column(node))).collect();
+        let labels = sizes.iter().map(|&size| Labels::Indexed { size, first: 0 }).collect();
+        Counts::new(labels, &columns, &std::iter::repeat_n(1, tokens.len()).collect(), Vec::new()).unwrap()
+    }
+}
+
+/// The first nodes alone.
+fn first(n: u32) -> Hidden {
+    Hidden { first: n, missing: None }
+}
+
+fn check_moves(text: &str, settings: &PriorSettings, hidden: Hidden, moves: Moves, n_rounds: u64) {
+    let mut scores = z_scores(text, settings, hidden, moves, n_rounds);
     if scores.iter().any(|z| z.abs() > 4.5) {
         // One rerun with four times the replicates, no other.
-        scores = z_scores(text, settings, n_hidden, moves, 4 * n_rounds);
+        scores = z_scores(text, settings, hidden, moves, 4 * n_rounds);
     }
     assert!(scores.iter().all(|z| z.abs() <= 4.5), "{text} {moves:?}: {scores:?}");
 }
@@ -75,15 +101,19 @@ fn uneven() -> PriorSettings {
 }
 
 fn check_all(n_rounds: u64) {
-    // The kernel for one hidden node, the general one, tied tables, several hidden nodes.
-    check("k[3] -> i[2] j[3]", &settings(2.1), 1, n_rounds);
-    check("k[3] -> i[2] j[3]", &uneven(), 1, n_rounds);
-    check("r[2] -> i[3] j[3]; i ~ j", &settings(1.3), 1, n_rounds);
-    check("g[2] -> h[3]; g -> x[3]; h -> y[2]", &settings(0.8), 2, n_rounds);
-    // Moves of all tokens at once. Clouds of 16 are large enough that independent ones are often taken.
-    for moves in [Moves::Conditional(4), Moves::Independent(16)] {
-        check_moves("k[3] -> i[2] j[3]", &uneven(), 1, moves, n_rounds);
-        check_moves("r[2] -> i[3] j[3]; i ~ j", &settings(1.3), 1, moves, n_rounds);
+    // Tokens one by one, and moves of all at once. Clouds of 16 are large enough that independent ones are often taken.
+    for moves in [Moves::Tokens, Moves::Conditional(4), Moves::Independent(16)] {
+        let check = |text: &str, settings: &PriorSettings, hidden: Hidden| {
+            check_moves(text, settings, hidden, moves, n_rounds);
+        };
+        // The kernel for one hidden node, the general one, tied tables, several hidden nodes, those that speak by one table, and
+        // missing values.
+        check("k[3] -> i[2] j[3]", &settings(2.1), first(1));
+        check("k[3] -> i[2] j[3]", &uneven(), first(1));
+        check("r[2] -> i[3] j[3]; i ~ j", &settings(1.3), first(1));
+        check("g[2] -> h[3]; g -> x[3]; h -> y[2]", &settings(0.8), first(2));
+        check("g[2] -> h[2]; g -> x[3]; h -> y[3]; x ~ y", &settings(1.4), first(2));
+        check("k[2] -> i[3] j[3]; i -> j", &settings(2.0), Hidden { first: 1, missing: Some(1) });
     }
 }
 

@@ -28,6 +28,7 @@ mod progress;
 mod report;
 mod resume_inside;
 mod reversal;
+mod second_opinion;
 mod select_ranking;
 mod select_resume;
 mod smc_calibration;

@@ -25,11 +25,13 @@ mod pilot;
 #[cfg(test)]
 mod reference;
 mod single;
+mod truth;
 mod tune;
 mod walker;
 
 pub use bounds::Bracket;
 pub use path::AnnealPath;
+pub use truth::Truth;
 pub(crate) use tune::foreseen_sweep;
 pub use tune::{AnnealWish, SWEEPS};
 
@@ -45,12 +47,13 @@ use crate::simd::Isa;
 use crate::warning::{Remedy, Warning};
 use crate::{Purpose, Seed};
 use bounds::{lower_bound, upper_bound};
-use labels::Labels;
+use labels::{Labels, LnShare};
 use ladder::Ladder;
 use particles::{Kept, Party, Trip, Way};
 use path::{layout_from_prior, ln_sizes, tempered_from_prior};
-use pilot::{Drawing, Pilot, Sweeps, pilot};
+use pilot::{Drawing, Pilot, Sweeps, Wanted, pilot};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Instant;
 use walker::{Setup, Walker};
 
@@ -75,6 +78,9 @@ pub struct Anneal {
     pub pilot_sweeps: u64,
     /// Whether runs go back, too.
     pub is_bracket: bool,
+    /// Hidden values that the data were simulated with. Runs back start from them instead of chains, and need not be doubted.
+    #[serde(skip)]
+    pub truth: Option<Truth>,
     /// How probable it may be that a bound does not hold, for each of the two.
     pub error: f64,
     /// Instructions to use; all give the same bytes.
@@ -95,6 +101,7 @@ impl Default for Anneal {
             pilots: 2,
             pilot_sweeps: 1000,
             is_bracket: false,
+            truth: None,
             error: 0.025,
             isa: Isa::detect(),
             threads: 1,
@@ -176,6 +183,18 @@ impl Anneal {
         seed: Seed,
         control: &mut Control<'_>,
     ) -> Result<AnnealEstimate> {
+        let truth = |tokens: &Tokens<'_>| self.truth.as_ref().map(|truth| truth.states(problem, tokens)).transpose();
+        self.with_truth(problem, &truth, seed, control)
+    }
+
+    /// The same; runs back start from these states of the tokens, if there are any.
+    fn with_truth(
+        &self,
+        problem: &Problem<'_>,
+        truth: &dyn Fn(&Tokens<'_>) -> Result<Option<Vec<u32>>>,
+        seed: Seed,
+        control: &mut Control<'_>,
+    ) -> Result<AnnealEstimate> {
         problem.check_whole("anneal")?;
         if !problem.counts.unknown.is_empty() {
             let message = "with unknown cells there is no one number of tokens; use --method smc for the totals";
@@ -215,7 +234,8 @@ impl Anneal {
                 ln_start = Walker::by_urn_at(&setup, &setup.at(0.0, None), &mut rng, &|| Ok(()))?.1;
             }
         }
-        let job = Job { anneal: self, setup: &setup, layout, classes: &classes, ln_start, seed };
+        let truth = truth(&tokens)?;
+        let job = Job { anneal: self, setup: &setup, layout, classes: &classes, ln_start, truth, seed };
         job.run(control)
     }
 }
@@ -272,6 +292,8 @@ struct Job<'j> {
     classes: &'j [LabelClass],
     /// ln of what the density at the start of the path adds up to, as far as that is not one.
     ln_start: f64,
+    /// States of all tokens that the data were simulated with.
+    truth: Option<Vec<u32>>,
     seed: Seed,
 }
 
@@ -302,27 +324,41 @@ impl Job<'_> {
             let way = if turn.replicate == 0 { Way::Forward } else { Way::Back };
             let turn = Turn { replicate: PACE_RUN, ..turn };
             // The number of steps goes with them, so that a job that was stopped goes on with the same.
-            Ok((self.trip(best, &first, way, turn, watch)?.sights, sweeps))
+            Ok((self.trip(best, &[&best.pilot.states], &first, way, turn, watch)?.sights, sweeps))
         })?;
         let (backward, _) = paced.finished.pop().unwrap_or_default();
         let (forward, sweeps) = paced.finished.pop().unwrap_or((Vec::new(), sweeps));
         let ladder = Ladder::paced(sweeps as usize, &forward, &backward);
         let n_ways = if is_bracket { 2 } else { 1 };
-        let settings = format!("{pilots} {pilot_sweeps} {particles} {sweeps} {is_bracket}");
+        let truth = self.anneal.truth.as_ref().map(Truth::fingerprint);
+        let settings = format!("{pilots} {pilot_sweeps} {particles} {sweeps} {is_bracket} {truth:?}");
         let done = replicates(n_ways * runs, self.stage(&settings, None), team, control, |turn, watch| {
             let way = if turn.replicate % n_ways == 0 { Way::Forward } else { Way::Back };
             let turn = Turn { replicate: turn.replicate / n_ways, ..turn };
             let guide = &guides[turn.replicate as usize % guides.len()];
-            let party = self.trip(guide, &ladder, way, turn, watch)?;
+            let starts = match way {
+                Way::Forward => Vec::new(),
+                Way::Back => self.starts_of_back(turn.replicate, guide, &found.finished).1,
+            };
+            let party = self.trip(guide, &starts, &ladder, way, turn, watch)?;
             Ok(self.result(&guide.labels, way, &party))
         })?;
         let mut estimate = AnnealEstimate::certain(0.0);
         estimate.warnings = done.warnings(n_ways * runs);
+        // Runs back from the same chains are one estimate, since they are not independent.
+        let mut back_by_hand: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for (number, run) in done.numbers.iter().zip(done.finished) {
-            if number % n_ways == 0 { estimate.runs.push(run) } else { estimate.back.push(run) }
+            if number % n_ways == 0 {
+                estimate.runs.push(run);
+            } else {
+                let (hand, _) = self.starts_of_back(number / n_ways, best, &found.finished);
+                back_by_hand.entry(hand).or_default().push(-run.ln_p_sequence);
+                estimate.back.push(run);
+            }
         }
-        let logs = |runs: &[AnnealRun]| runs.iter().map(|run| run.ln_p_sequence).collect::<Vec<_>>();
-        let (forward, back) = (logs(&estimate.runs), logs(&estimate.back));
+        let forward: Vec<f64> = estimate.runs.iter().map(|run| run.ln_p_sequence).collect();
+        let inverse: Vec<f64> = estimate.back.iter().map(|run| -run.ln_p_sequence).collect();
+        let back: Vec<f64> = back_by_hand.values().map(|inverse| -log_mean_exp(inverse)).collect();
         let error_of = |logs: &[f64], ln: f64| (logs.len() > 1).then(|| error_of_mean(logs, ln));
         estimate.ln_p_sequence = log_mean_exp(&forward);
         estimate.std_error = error_of(&forward, estimate.ln_p_sequence);
@@ -334,7 +370,6 @@ impl Job<'_> {
             let (lower, upper) = (lower_bound(&forward, error) - assumed, upper_bound(&back, error));
             estimate.bracket = Some(Bracket { lower, upper, error });
             // Runs lag behind in both directions, so the truth is between the two.
-            let inverse: Vec<f64> = back.iter().map(|ln| -ln).collect();
             let from_above = -log_mean_exp(&inverse);
             let errors = [estimate.std_error, error_of(&inverse, -from_above)];
             let scatter = errors.into_iter().flatten().map(|error| error * error).sum::<f64>().sqrt() / 2.0;
@@ -392,8 +427,47 @@ impl Job<'_> {
         (0..n_hands).map(guide).collect()
     }
 
-    /// One run along the path.
-    fn trip(&self, guide: &Guide<'_>, ladder: &Ladder, way: Way, turn: Turn, watch: &Watch<'_>) -> Result<Party> {
+    /// Where the particles of a run back start, and in which hand it is: runs in one hand are not independent of each other.
+    ///
+    /// Chains are dealt out to runs before anything is known of them, so that runs back are as independent as chains, and modes
+    /// of the same weight come up as often as chains find them. A chain with far less behind it than the best is in a mode that the
+    /// posterior hardly has, and a run back from there would bound no more than that mode; a run that has no other chains goes by the
+    /// best of all. Where a run has fewer particles than chains, those with most behind them start. A chain in another labelling
+    /// than the reference's is of no use where labellings cannot be summed over.
+    fn starts_of_back<'p>(&'p self, run: u64, guide: &Guide<'p>, pilots: &'p [Pilot]) -> (u64, Vec<&'p [u32]>) {
+        if let Some(truth) = &self.truth {
+            return (0, vec![truth]);
+        }
+        let best = &guide.pilot.states;
+        if guide.labels.is_assumed() {
+            return (0, vec![best]);
+        }
+        let n_hands = self.anneal.runs.clamp(1, pilots.len() as u64) as usize;
+        let hand = run as usize % n_hands;
+        let is_near = |pilot: &&Pilot| pilot.ln_mass >= guide.pilot.ln_mass - NEAR_BEST;
+        let mut own: Vec<&Pilot> = pilots.iter().skip(hand).step_by(n_hands).filter(is_near).collect();
+        if own.is_empty() {
+            let of_best = pilots.iter().position(|pilot| std::ptr::eq(pilot, guide.pilot)).expect("it is one of them");
+            return ((of_best % n_hands) as u64, vec![best]);
+        }
+        let n_particles = self.anneal.particles.max(1);
+        if n_particles < own.len() {
+            own.sort_by(|a, b| b.ln_mass.total_cmp(&a.ln_mass));
+            own.truncate(n_particles);
+        }
+        (hand as u64, own.into_iter().map(|pilot| &*pilot.states).collect())
+    }
+
+    /// One run along the path; one back from these states.
+    fn trip(
+        &self,
+        guide: &Guide<'_>,
+        starts: &[&[u32]],
+        ladder: &Ladder,
+        way: Way,
+        turn: Turn,
+        watch: &Watch<'_>,
+    ) -> Result<Party> {
         let Job { setup, seed, .. } = *self;
         let Guide { pilot, labels } = guide;
         let n = self.anneal.particles.max(1);
@@ -408,7 +482,7 @@ impl Job<'_> {
         };
         let (party, drawing) = match watch.saved() {
             Some(Kept::Going(party)) if party.fits(&trip, n) => (Some(party), None),
-            Some(Kept::Drawing(drawing)) if drawing.fits(setup, apart) => (None, Some(drawing)),
+            Some(Kept::Drawing(drawing)) if way == Way::Back && drawing.fits(setup, apart) => (None, Some(drawing)),
             _ => (None, None),
         };
         let stream = |particle: usize| seed.stream(way.purpose(), turn.replicate, particle as u64, START_STEP);
@@ -435,8 +509,9 @@ impl Job<'_> {
                     }
                     go_on
                 };
-                let drawing = drawing.unwrap_or_else(|| Drawing::from(&pilot.states));
-                let mut states = drawing.go(setup, (n, apart), seed, turn.replicate, watch, &look)?;
+                let drawing = drawing.unwrap_or_else(|| Drawing::from(starts[0]));
+                let mut states =
+                    drawing.go(setup, Wanted { starts, n_draws: n, apart }, seed, turn.replicate, watch, &look)?;
                 for (particle, states) in states.iter_mut().enumerate() {
                     labels.relabel(states, &mut stream(particle));
                 }
@@ -452,10 +527,11 @@ impl Job<'_> {
         let constant = self.layout.closed_form.value() + labels.ln_relabellings();
         let (ln, label_nats) = match way {
             Way::Forward => {
-                let ln = party.ln_estimate(|states| labels.ln_share(states).low);
-                (ln, (party.ln_estimate(|states| labels.ln_share(states).high) - ln).max(0.0))
+                let shares: Vec<LnShare> = party.states.iter().map(|states| labels.ln_share(states)).collect();
+                let ln = party.ln_estimate(shares.iter().map(|share| share.low));
+                (ln, (party.ln_estimate(shares.iter().map(|share| share.high)) - ln).max(0.0))
             }
-            Way::Back => (self.ln_start - party.ln_estimate(|_| 0.0), 0.0),
+            Way::Back => (self.ln_start - party.ln_estimate(party.states.iter().map(|_| 0.0)), 0.0),
         };
         let (ess_trace, resampled_at) = party.trace(TRACE_LENGTH);
         AnnealRun {
@@ -477,6 +553,9 @@ fn scatter_of_best(mut masses: Vec<f64>) -> f64 {
     masses.sort_by(|a, b| b.total_cmp(a));
     masses.get(2).or(masses.last()).map_or(0.0, |third| (masses[0] - third) / 2.0)
 }
+
+/// Nats by which a chain's mass may be below the best one's for runs back to start from it: modes with a twentieth of the weight.
+const NEAR_BEST: f64 = 3.0;
 
 /// Nats between the bounds of the sum over relabellings from which on they are told.
 const NOTABLE_OVERLAP: f64 = 0.01;

@@ -101,9 +101,9 @@ impl Party {
         (trace, resampled.map(|(step, _)| step).take(n_most).collect())
     }
 
-    /// ln of the mean of all weights, with a last factor for each particle.
-    pub fn ln_estimate(&self, last: impl Fn(&[u32]) -> f64) -> f64 {
-        let terms: Vec<f64> = self.ln_weights.iter().zip(&self.states).map(|(ln, states)| ln + last(states)).collect();
+    /// ln of the mean of all weights, with ln of a last factor for each particle.
+    pub fn ln_estimate(&self, last: impl Iterator<Item = f64>) -> f64 {
+        let terms: Vec<f64> = self.ln_weights.iter().zip(last).map(|(ln, last)| ln + last).collect();
         self.ln_mean + log_sum_exp(&terms) - (terms.len() as f64).ln()
     }
 }

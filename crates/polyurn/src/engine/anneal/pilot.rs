@@ -101,6 +101,17 @@ fn ln_ratio_of_draws(setup: &Setup<'_>, fitted: &Fitted, rng: &mut impl Rng) -> 
     (0..DRAWS).map(ratio).sum::<f64>() / DRAWS as f64
 }
 
+/// What draws from the posterior are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'s> {
+    /// Where chains start.
+    pub starts: &'s [&'s [u32]],
+    /// Draws in all.
+    pub n_draws: usize,
+    /// Sweeps from one to the next.
+    pub apart: u64,
+}
+
 /// A chain on its way to draws from the posterior.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Drawing {
@@ -110,20 +121,20 @@ pub struct Drawing {
 }
 
 impl Drawing {
-    /// From where a pilot ended.
+    /// From the first of several states.
     pub fn from(states: &[u32]) -> Self {
         Drawing { n_done: 0, states: states.to_vec(), drawn: Vec::new() }
     }
 
-    /// Goes on for so many sweeps and takes the states every few of them. `look` is asked before each sweep, with the share
-    /// that is done.
+    /// Goes on from each of these states in turn and takes the states every few sweeps, as many from each as from the others. `look` is asked before each
+    /// sweep, with the share that is done.
     ///
     /// # Errors
     /// What `look` says, or a stop.
     pub fn go(
         mut self,
         setup: &Setup<'_>,
-        (n_draws, apart): (usize, u64),
+        Wanted { starts, n_draws, apart }: Wanted<'_>,
         seed: Seed,
         replicate: u64,
         watch: &Watch<'_>,
@@ -133,7 +144,12 @@ impl Drawing {
         let cold = setup.at(1.0, None);
         let n_sweeps = n_draws as u64 * apart;
         let sign = watch.stop_sign();
+        let chain_of = |draw: usize| draw * starts.len() / n_draws;
         while self.n_done < n_sweeps {
+            let draw = self.drawn.len();
+            if self.n_done.is_multiple_of(apart) && (draw == 0 || chain_of(draw) != chain_of(draw - 1)) {
+                walker = Walker::with_states(setup, None, starts[chain_of(draw)].to_vec());
+            }
             look(self.n_done as f64 / n_sweeps as f64, &self)?;
             let mut rng = seed.stream(Purpose::Reverse, replicate, u64::MAX - 1, self.n_done);
             walker.sweep(setup, &cold, None, None, &mut rng, &|| sign.look())?;

@@ -7,7 +7,7 @@
 use super::energy::largest_numbers;
 use super::fitted::Levels;
 use crate::engine::gibbs::{EIGHT, Row, Rows, Tokens, pick};
-use crate::engine::lines::{Kernel, Pseudo};
+use crate::engine::lines::Pseudo;
 use crate::simd::{Eight, EightJob, Isa, fetch_ahead};
 use serde::{Deserialize, Serialize};
 
@@ -76,20 +76,7 @@ impl Single {
     /// `None` where the model is another kind.
     pub fn new(tokens: &Tokens<'_>, is_tempered: &[bool]) -> Option<Self> {
         let layout = tokens.layout;
-        let n_values = layout.hidden_size?;
-        let kernel_ix = *layout.records.kernel.first()? as usize;
-        if layout.records.kernel.iter().any(|&other| other as usize != kernel_ix) {
-            return None;
-        }
-        let kernel: &Kernel = &layout.kernels[kernel_ix];
-        let is_plain = kernel.buckets.len() == 1
-            && !kernel.is_tied
-            && layout.is_even[kernel_ix]
-            && !layout.is_guarded(kernel_ix, 1.0);
-        let in_order = |offsets: &[u32]| offsets.iter().enumerate().all(|(value, &offset)| offset as usize == value);
-        if !is_plain || !kernel.touches.iter().all(|touch| in_order(&touch.offsets)) {
-            return None;
-        }
+        let (n_values, kernel) = tokens.one_plain_node()?;
         let largest = largest_numbers(tokens);
         let row = |record: usize, touch: usize| (tokens.line(layout.records.places(record)[touch]) / EIGHT) as u32;
         let (own, common): (Vec<usize>, Vec<usize>) =

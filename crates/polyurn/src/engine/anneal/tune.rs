@@ -3,6 +3,7 @@
 use super::Anneal;
 use super::labels::can_be_listed;
 use super::path::AnnealPath;
+use super::truth::Truth;
 use super::walker::{Setup, Walker};
 use crate::Purpose;
 use crate::Seed;
@@ -80,6 +81,8 @@ pub struct AnnealWish {
     pub pilot_sweeps: Option<u64>,
     /// Whether runs go back, too.
     pub is_bracket: bool,
+    /// Hidden values that the data were simulated with.
+    pub truth: Option<Truth>,
 }
 
 impl AnnealWish {
@@ -109,6 +112,7 @@ impl AnnealWish {
             pilots,
             pilot_sweeps: 0,
             is_bracket: self.is_bracket,
+            truth: self.truth.clone(),
             isa: crew.isa,
             threads: crew.threads,
             ..Anneal::default()

@@ -60,6 +60,14 @@ fn cases() -> Vec<Case> {
             is_single: false,
         },
         Case { model: "k[2] -> i[3] j[3]; i -> j", prior: even(2.0), n_hidden: 1, missing: Some(1), is_single: false },
+        // So many joint values that messages go between the two.
+        Case {
+            model: "g[9] -> h[8]; g -> x[3]; h -> y[2]",
+            prior: even(3.0),
+            n_hidden: 2,
+            missing: None,
+            is_single: false,
+        },
     ]
 }
 

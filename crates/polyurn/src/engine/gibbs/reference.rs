@@ -8,6 +8,7 @@ use super::{Gibbs, Seed, Start};
 use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::exact::Exact;
+use crate::engine::lines::Kernel;
 use crate::graph::{BindOptions, ModelSource, bind};
 use crate::io::{Format, read_from};
 use crate::math::log_sum_exp;
@@ -37,24 +38,43 @@ pub fn with_case<R>((model, data, a): (&str, &str, f64), f: impl FnOnce(&Problem
     f(&Problem::new(&binding.model, &prior, &binding.counts).unwrap())
 }
 
+/// Two hidden nodes with so many values that messages go between them.
+pub const WITH_BUCKETS: (&str, &str, f64) = ("i -> k[9] -> l[8] -> j", "i,j,count\n0,0,1\n1,1,1\n", 6.0);
+
+/// All states of a token: those of a bucket are the values of its own node beside those that its parent has.
+fn states_of_token(kernel: &Kernel) -> Vec<Vec<u32>> {
+    let mut all = vec![vec![0; kernel.buckets.len()]];
+    for (ix, bucket) in kernel.buckets.iter().enumerate().rev() {
+        let extend = |states: &Vec<u32>| {
+            let entry = bucket.parent.map_or(0, |parent| bucket.message_of_parent_state[states[parent] as usize]);
+            let first = entry * bucket.size as u32;
+            let with =
+                |state: u32| states.iter().enumerate().map(|(at, &own)| if at == ix { state } else { own }).collect();
+            (first..first + bucket.size as u32).map(with).collect::<Vec<Vec<u32>>>()
+        };
+        all = all.iter().flat_map(extend).collect();
+    }
+    all
+}
+
+/// Number of lists of states.
+pub fn n_lists(tokens: &Tokens<'_>) -> f64 {
+    (0..tokens.len()).map(|token| states_of_token(tokens.kernel(token).1).len() as f64).product()
+}
+
 /// Every list of states, with ln of its joint probability.
 pub fn all_states(problem: &Problem<'_>, tokens: &Tokens<'_>) -> Vec<(Vec<u32>, f64)> {
-    let mut sizes: Vec<u32> = vec![0; tokens.n_states];
-    for token in 0..tokens.len() {
-        let (_, kernel, _) = tokens.kernel(token);
-        for (slot, bucket) in tokens.states(token).zip(&kernel.buckets) {
-            sizes[slot] = bucket.n_states as u32;
-        }
-    }
-    let n: u32 = sizes.iter().product();
-    assert!(n <= 20_000, "{n} lists of states");
-    let of_number = |mut rest: u32| -> Vec<u32> {
-        let digit = |size: &u32| {
-            let digit = rest % size;
-            rest /= size;
-            digit
+    let of_tokens: Vec<Vec<Vec<u32>>> =
+        (0..tokens.len()).map(|token| states_of_token(tokens.kernel(token).1)).collect();
+    let n: usize = of_tokens.iter().map(Vec::len).product();
+    assert!(n <= 50_000, "{n} lists of states");
+    let of_number = |mut rest: usize| -> Vec<u32> {
+        let next = |own: &Vec<Vec<u32>>| {
+            let digit = rest % own.len();
+            rest /= own.len();
+            own[digit].clone()
         };
-        sizes.iter().map(digit).collect()
+        of_tokens.iter().flat_map(next).collect()
     };
     let joint = |states: Vec<u32>| {
         let chain = Chain::with_states(tokens, None, Isa::SCALAR, states.clone());
@@ -71,16 +91,15 @@ fn statistics(states: &[u32], ln_joint: f64) -> [f64; 3] {
 
 #[test]
 fn the_joint_of_all_states_is_the_evidence() {
-    for case in CASES {
+    for case in CASES.into_iter().chain([WITH_BUCKETS]) {
         with_case(case, |problem| {
             let tokens = Tokens::new(problem.layout().unwrap()).unwrap();
-            let is_plain = tokens.layout.kernels.iter().all(|kernel| kernel.buckets.len() <= 1);
-            if is_plain {
-                let logs: Vec<f64> = all_states(problem, &tokens).into_iter().map(|(_, ln)| ln).collect();
-                let exact = Exact::default().ln_p_sequence(problem, &mut Control::default()).unwrap();
-                let want = exact.ln_p_sequence.value();
-                assert!((log_sum_exp(&logs) - want).abs() < 1e-10, "{}: {} {want}", case.0, log_sum_exp(&logs));
-            }
+            let has_buckets = tokens.layout.kernels.iter().any(|kernel| kernel.buckets.len() > 1);
+            assert_eq!(has_buckets, case == WITH_BUCKETS, "{}", case.0);
+            let logs: Vec<f64> = all_states(problem, &tokens).into_iter().map(|(_, ln)| ln).collect();
+            let exact = Exact::default().ln_p_sequence(problem, &mut Control::default()).unwrap();
+            let want = exact.ln_p_sequence.value();
+            assert!((log_sum_exp(&logs) - want).abs() < 1e-10, "{}: {} {want}", case.0, log_sum_exp(&logs));
         });
     }
 }

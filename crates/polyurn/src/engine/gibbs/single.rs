@@ -10,7 +10,7 @@
 
 use super::rows::{Row, Rows, lane_sums, value_at};
 use super::tokens::{EIGHT, Tokens};
-use crate::engine::lines::{Kernel, Term};
+use crate::engine::lines::Term;
 use crate::simd::{Eight, EightJob, Isa, fetch_ahead};
 
 /// Counts up to which common factors are tabulated.
@@ -57,20 +57,7 @@ impl Single {
     /// `None` where the model is another kind.
     pub fn new(tokens: &Tokens<'_>) -> Option<Self> {
         let layout = tokens.layout;
-        let n_values = layout.hidden_size?;
-        let kernel_ix = *layout.records.kernel.first()? as usize;
-        if layout.records.kernel.iter().any(|&other| other as usize != kernel_ix) {
-            return None;
-        }
-        let kernel: &Kernel = &layout.kernels[kernel_ix];
-        let is_plain = kernel.buckets.len() == 1
-            && !kernel.is_tied
-            && layout.is_even[kernel_ix]
-            && !layout.is_guarded(kernel_ix, 1.0);
-        let in_order = |offsets: &[u32]| offsets.iter().enumerate().all(|(value, &offset)| offset as usize == value);
-        if !is_plain || !kernel.touches.iter().all(|touch| in_order(&touch.offsets)) {
-            return None;
-        }
+        let (n_values, kernel) = tokens.one_plain_node()?;
         let places = |record: usize| layout.records.places(record);
         let row = |record: usize, touch: usize| (tokens.line(places(record)[touch]) / EIGHT) as u32;
         let is_own: Vec<bool> = kernel.touches.iter().map(|touch| layout.has_key(touch.class)).collect();

@@ -77,6 +77,25 @@ impl<'p> Tokens<'p> {
         (kernel, &self.layout.kernels[kernel], self.layout.records.places(record))
     }
 
+    /// The number of values and the kernel of a model with one hidden node, plain enough for values to be handled eight at a time: all
+    /// records show the same nodes, rows have one pseudo-count each, and values lie in order.
+    pub fn one_plain_node(&self) -> Option<(usize, &'p Kernel)> {
+        let layout = self.layout;
+        let n_values = layout.hidden_size?;
+        let kernel_ix = *layout.records.kernel.first()? as usize;
+        if layout.records.kernel.iter().any(|&other| other as usize != kernel_ix) {
+            return None;
+        }
+        let kernel = &layout.kernels[kernel_ix];
+        let in_order = |offsets: &[u32]| offsets.iter().enumerate().all(|(value, &offset)| offset as usize == value);
+        let is_plain = kernel.buckets.len() == 1
+            && !kernel.is_tied
+            && layout.is_even[kernel_ix]
+            && !layout.is_guarded(kernel_ix, 1.0)
+            && kernel.touches.iter().all(|touch| in_order(&touch.offsets));
+        is_plain.then_some((n_values, kernel))
+    }
+
     /// Whether all states of a token weigh the same as long as there is no other token.
     pub fn is_indifferent(&self, kernel: &Kernel) -> bool {
         let pseudo = |term: &Term| &self.layout.counted[term.counted].pseudo;

@@ -139,6 +139,11 @@ pub struct Settled {
 }
 
 impl Wish {
+    /// Independent runs, asked for or not.
+    pub fn n_runs(&self) -> u64 {
+        self.runs.unwrap_or(RUNS)
+    }
+
     /// Fills in what was not asked for. Depends on the data, the wish and pilots that are independent of the run, never on
     /// the run itself.
     ///
@@ -153,7 +158,7 @@ impl Wish {
                     .into(),
             ));
         }
-        let runs = self.runs.unwrap_or(RUNS);
+        let runs = self.n_runs();
         let mut rejuvenation = self.rejuvenation.unwrap_or(REJUVENATION);
         let is_random = layout.records.len() > 0;
         if let Some(particles) = self.particles {
