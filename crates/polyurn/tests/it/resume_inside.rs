@@ -51,7 +51,7 @@ fn check<R: PartialEq + std::fmt::Debug>(
     let saved = Saved::default();
     let mut stops: Vec<Sight> = Vec::new();
     let found = loop {
-        let (mut control, seen) = control(&saved, 0.04);
+        let (mut control, seen) = control(&saved, 0.02);
         let found = job(&mut control);
         drop(control);
         let seen = seen.borrow().clone();
@@ -82,7 +82,7 @@ const LARGER: usize = if cfg!(debug_assertions) { 1 } else { 10 };
 
 #[test]
 fn a_particle_run_goes_on_at_the_token_or_cooling_step_where_it_was_stopped() {
-    let n_tokens = 900 * LARGER;
+    let n_tokens = 2000 * LARGER;
     with_matrix((12, 9), n_tokens, |problem| {
         // Moves, groups and cooling, each step of which is as much as one move of every token; with a thousand particles
         // several shards, and a token is a step.
@@ -100,7 +100,7 @@ fn a_particle_run_goes_on_at_the_token_or_cooling_step_where_it_was_stopped() {
 
 #[test]
 fn the_posterior_of_a_particle_run_that_was_stopped_is_the_same() {
-    with_matrix((12, 9), 300 * LARGER, |problem| {
+    with_matrix((12, 9), 1000 * LARGER, |problem| {
         let smc = Smc { particles: 400, runs: 2, path: path_of((16, 3.0, 5, 0)), ..Default::default() };
         // Two runs, one after another.
         check(0.5 / (17.0 + 4.0), |control| {
@@ -127,13 +127,13 @@ fn annealing_goes_on_at_the_sweep_where_it_was_stopped() {
         let anneal = Anneal {
             particles: 2,
             runs: 1,
-            sweeps: 200,
+            sweeps: 300,
             pilots: 1,
-            pilot_sweeps: 200,
+            pilot_sweeps: 300,
             is_bracket: true,
             ..Default::default()
         };
-        let stages = check(1.0 / 200.0, |control| anneal.ln_p_sequence(problem, Seed(1), control));
+        let stages = check(1.0 / 300.0, |control| anneal.ln_p_sequence(problem, Seed(1), control));
         assert_eq!(stages.into_iter().collect::<Vec<_>>(), ["anneal", "anneal, pace", "anneal, pilots"]);
     });
 }
