@@ -12,6 +12,7 @@ mod matrix_market;
 mod model_file;
 mod number;
 mod record;
+mod stamp;
 mod summary;
 mod tensor_toolbox;
 mod tns;
@@ -22,6 +23,7 @@ mod write;
 pub use compression::Compression;
 pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model, read_model_file, read_prior_file};
 pub use number::count_of;
+pub use stamp::Stamp;
 pub use summary::{ColumnSummary, LabelCount, MissingPattern, Summary};
 pub use write::{CsvWriter, push_csv_field, write_csv, write_dataset_csv};
 
@@ -210,9 +212,15 @@ pub fn read_rows_watched(
         let message = format!("no format goes with this extension; give `--format` as one of {}", Format::names());
         Error::data(&source, message)
     })?;
-    sink.n_all = file.metadata().map_or(0, |metadata| metadata.len());
-    let input = BufReader::with_capacity(BUFFER_SIZE, Counted { reader: file, n_bytes });
-    read_stream(input, &source, format, &mut sink)
+    let stamp = Stamp::of_open(&file, path)?;
+    sink.n_all = stamp.n_bytes();
+    let input = BufReader::with_capacity(BUFFER_SIZE, Counted { reader: &file, n_bytes });
+    let found = read_stream(input, &source, format, &mut sink);
+    match found {
+        // Whoever stopped it knows why.
+        Err(error @ (Error::Stopped(_) | Error::Io { .. })) => Err(error),
+        found => stamp.check_open(&file).and(found),
+    }
 }
 
 /// Reads counts in a given format from anything; `source` names it in messages. Compression is seen through.

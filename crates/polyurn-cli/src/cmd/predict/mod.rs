@@ -15,7 +15,7 @@ use new_values::{Collected, NewValues};
 use patterns::Patterns;
 use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
-use polyurn::io::{ReadOptions, read_rows_watched};
+use polyurn::io::{ReadOptions, Stamp, read_rows_watched};
 use polyurn::predict::{Allocation, Predictor};
 use polyurn::{Error, Stop, Warning};
 use rows::{Binding, Reading, RowReader, ValueNames};
@@ -50,6 +50,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     // A file can be read twice, so that rows of a new value may stand anywhere in it.
     let is_file = args.data.data != Path::new("-") && args.data.data.is_file();
     let reads_twice = is_file && !args.together && !predictor.open_roots().is_empty();
+    let stamp = reads_twice.then(|| Stamp::of(&args.data.data)).transpose()?;
     if reads_twice {
         run.collect().map_err(|failure| match failure {
             Failure::Library(Error::Stopped(_)) => interrupted(args),
@@ -64,6 +65,11 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
                 failure = Some(error);
                 std::io::Error::other("stopped")
             }
+        })?;
+        // What was collected must be of the same rows.
+        stamp.as_ref().map_or(Ok(()), Stamp::check).map_err(|error| {
+            failure = Some(error);
+            std::io::Error::other("changed")
         })
     });
     match failure {
