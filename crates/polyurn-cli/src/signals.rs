@@ -3,10 +3,13 @@
 
 use crate::output::Leftover;
 use polyurn::control::Cancel;
+#[cfg(unix)]
+use signal_hook::consts::SIGXFSZ;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -54,10 +57,12 @@ pub fn is_stopped() -> bool {
     RECEIVED.load(Ordering::SeqCst) != 0
 }
 
-/// Starts listening.
+/// Starts listening. Where no thread can be started for that, signals do what they do to any program.
 pub fn listen() {
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
-    std::thread::spawn(move || {
+    outlive_full_files();
+    let (sender, receiver) = channel::<Signals>();
+    let listener = std::thread::Builder::new().spawn(move || {
+        let Ok(mut signals) = receiver.recv() else { return };
         for signal in signals.forever() {
             if RECEIVED.swap(signal, Ordering::SeqCst) != 0 {
                 end(signal);
@@ -67,7 +72,7 @@ pub fn listen() {
             } else {
                 cancel().cancel()
             }
-            std::thread::spawn(move || {
+            let waits = std::thread::Builder::new().spawn(move || {
                 std::thread::sleep(GRACE);
                 if let Some(path) = checkpoint() {
                     let path = path.display();
@@ -76,8 +81,25 @@ pub fn listen() {
                 }
                 end(signal);
             });
+            if waits.is_err() {
+                end(signal);
+            }
         }
     });
+    // They are caught once there is somebody to hear of them.
+    if listener.is_ok()
+        && let Ok(signals) = Signals::new([SIGINT, SIGTERM])
+    {
+        let _ = sender.send(signals);
+    }
+}
+
+/// A file that would grow beyond the limit of the system kills who writes it, unless the signal is caught: then the write fails and
+/// says why.
+fn outlive_full_files() {
+    // Without the handler the program ends there as it would have.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
 }
 
 /// Ends the program at once.

@@ -29,17 +29,21 @@ pub enum Event {
 
 impl Reading {
     /// Reads in a thread of its own: a stream may be silent for long, and then a time limit still holds.
-    pub fn start(&self, model: &Model) -> Receiver<Event> {
+    ///
+    /// # Errors
+    /// When there is none to be had.
+    pub fn start(&self, model: &Model) -> polyurn::Result<Receiver<Event>> {
         // Nothing waits in the channel: there is the batch in work and the one being read.
         let (sender, events) = sync_channel(0);
         let (reading, model) = (self.clone(), model.clone());
-        std::thread::spawn(move || {
+        let reader = std::thread::Builder::new().spawn(move || {
             if let Err(error) = reading.run(&model, &sender) {
                 // Nobody listens any more when the run was stopped.
                 let _ = sender.send(Event::Failed(error));
             }
         });
-        events
+        reader.map_err(Error::NoThread)?;
+        Ok(events)
     }
 
     fn run(&self, model: &Model, sender: &SyncSender<Event>) -> polyurn::Result<()> {

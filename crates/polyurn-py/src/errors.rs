@@ -32,6 +32,7 @@ pub fn exception(error: &Error) -> PyErr {
             ErrorKind::PermissionDenied => PyPermissionError::new_err(text),
             _ => PyOSError::new_err(text),
         },
+        Error::NoThread(_) => PyOSError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

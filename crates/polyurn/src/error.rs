@@ -44,6 +44,9 @@ pub enum Error {
     /// A checkpoint is damaged or belongs to another run.
     #[error("checkpoint: {0}")]
     Checkpoint(String),
+    /// The system starts no thread that could do the work.
+    #[error("no thread could be started: {0}; end other programs, or allow more processes")]
+    NoThread(std::io::Error),
 }
 
 /// Why a run stopped early.
@@ -95,7 +98,7 @@ impl Error {
 
     /// True when the fault lies in what the user gave: flags, model, data, files.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Error::TooCostly(_) | Error::Stopped(_))
+        !matches!(self, Error::TooCostly(_) | Error::Stopped(_) | Error::NoThread(_))
     }
 }
 

@@ -153,7 +153,7 @@ struct Stream<'a> {
 impl Stream<'_> {
     /// What was learned, and whether the time was up before the end.
     fn learn(&self, output: &Output, control: &mut Control<'_>) -> Result<(StreamFit, bool), Failure> {
-        let events = self.reading.start(self.model);
+        let events = self.reading.start(self.model)?;
         let asked = self.n_tokens as f64 * f64::from(self.reading.n_passes);
         let mut learned: Option<StreamFit> = None;
         let mut is_cut = false;

@@ -179,7 +179,7 @@ impl Stream {
         shown: &StreamShown<'_>,
         out: &mut dyn Write,
     ) -> Result<bool, Trouble> {
-        let events = self.reading.start(model);
+        let events = self.reading.start(model)?;
         let mut stop = None;
         while stop.is_none() {
             if let Err(error) = control.tick("stream", NO_SHARE) {

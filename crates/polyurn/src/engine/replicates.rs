@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -300,7 +301,7 @@ where
         let (stop, progress, fresh) = (&stop, &progress, &fresh);
         let (run, missing) = (&run, &missing);
         let (states, answered, asked, begun) = (&states, &answered, &asked, &begun);
-        let worker = scope.spawn(move || {
+        let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
             // Where there are fewer runs than threads, or memory for one of them only: one after another, each with all threads.
             let is_one_by_one = team.is_one_by_one || missing.len() < team.n_threads;
             let n_threads = if is_one_by_one { team.n_threads } else { 1 };
@@ -340,11 +341,10 @@ where
                 lock(states).remove(&replicate);
                 Ok(())
             };
-            let result = match pool(team.n_threads) {
-                Some(pool) if is_one_by_one => pool.install(|| missing.iter().try_for_each(one)),
-                Some(pool) => pool.install(|| missing.par_iter().try_for_each(one)),
-                None => missing.iter().try_for_each(one),
-            };
+            let result = pool(team.n_threads).and_then(|pool| match is_one_by_one {
+                true => pool.install(|| missing.iter().try_for_each(one)),
+                false => pool.install(|| missing.par_iter().try_for_each(one)),
+            });
             drop(is_over);
             result
         });
@@ -380,7 +380,8 @@ where
                 }
             }
         }
-        match worker.join().expect("a run does not panic") {
+        let found = worker.map_err(Error::NoThread).and_then(|worker| worker.join().expect("a run does not panic"));
+        match found {
             Err(Error::Stopped(_)) if outcome.is_err() => {}
             Err(error) => failure = Some(error),
             Ok(()) => {}
@@ -413,8 +414,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no thread panics while holding it")
 }
 
-/// Threads of a job; also one alone has a pool, or what it shares out would go to all threads of the machine.
-pub fn pool(n_threads: usize) -> Option<rayon::ThreadPool> {
-    // A machine that cannot start threads still gets its answer.
-    rayon::ThreadPoolBuilder::new().num_threads(n_threads.max(1)).build().ok()
+/// Threads of a job; also one alone has a pool, or what it shares out would go to all threads of the machine. Where the system does
+/// not start as many, fewer do the same.
+///
+/// # Errors
+/// When it starts none.
+pub fn pool(n_threads: usize) -> Result<rayon::ThreadPool> {
+    let mut n_threads = n_threads.max(1);
+    loop {
+        match rayon::ThreadPoolBuilder::new().num_threads(n_threads).build() {
+            Ok(pool) => return Ok(pool),
+            Err(error) if n_threads == 1 => return Err(Error::NoThread(io::Error::other(error))),
+            Err(_) => n_threads /= 2,
+        }
+        // Those that were started in vain have to end first.
+        std::thread::sleep(POLL);
+    }
 }

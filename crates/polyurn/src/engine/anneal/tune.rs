@@ -233,10 +233,7 @@ fn seconds_per_sweep(problem: &Problem<'_>, crew: Crew, seed: Seed, limit: Durat
 
 /// What every thread found.
 fn map_threads(n_threads: usize, f: impl Fn(usize) -> Result<f64> + Sync) -> Result<Vec<f64>> {
-    match pool(n_threads) {
-        Some(pool) => pool.install(|| (0..n_threads).into_par_iter().map(&f).collect()),
-        None => (0..n_threads).map(f).collect(),
-    }
+    pool(n_threads)?.install(|| (0..n_threads).into_par_iter().map(&f).collect())
 }
 
 /// Seconds for a sweep of one walker, from the problem alone.

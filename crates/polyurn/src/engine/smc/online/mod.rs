@@ -119,7 +119,7 @@ impl Online {
             seed,
         };
         let runs = (0..self.runs).map(|replicate| Run::new(&course.layout, &way, replicate)).collect();
-        let pool = (self.threads > 1).then(|| pool(self.threads)).flatten();
+        let pool = (self.threads > 1).then(|| pool(self.threads)).transpose()?;
         Ok(Follower { settings: self.clone(), way, course, runs, pool, n_at_once: FIRST_AT_ONCE })
     }
 }

@@ -143,7 +143,7 @@ impl StochasticVb {
             seed,
             tables,
             local: local.iter().map(|&node| (node, LocalTokens::default())).collect(),
-            pool: pool(self.threads),
+            pool: Some(pool(self.threads)?),
             work: Work::default(),
             n_steps: 0,
             n_tokens_seen: 0,
