@@ -64,6 +64,10 @@ impl Failure {
     }
 }
 
+/// More threads than this, and than so many for each core, would take memory and bring nothing; results do not depend on them.
+const MOST_THREADS: usize = 16;
+const THREADS_PER_CORE: usize = 4;
+
 fn one_line(text: &str) -> String {
     text.replace('\n', " ")
 }
@@ -92,13 +96,14 @@ impl Output {
             check_writable(path, inputs)?;
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let n_threads = args.threads.map_or(cores, usize::from).min(MOST_THREADS.max(THREADS_PER_CORE * cores));
         Ok(Output {
             json: args.json,
             quiet: args.quiet,
             path: args.output.clone(),
             seed: Seed(args.seed.unwrap_or_else(fresh_seed)),
             is_seed_drawn: args.seed.is_none(),
-            n_threads: args.threads.map_or(cores, usize::from),
+            n_threads,
         })
     }
 
@@ -187,13 +192,19 @@ pub fn write_atomically(path: &Path, f: impl FnOnce(&mut dyn Write) -> std::io::
         return out.flush();
     }
     let real = path.canonicalize();
-    let path = real.as_deref().unwrap_or(path);
-    let file = temporary_file(path)?;
+    write_beside(real.as_deref().unwrap_or(path), f).map_err(plain)
+}
+
+fn write_beside(path: &Path, f: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
+    let permissions = permissions_of(path)?;
+    // Nobody else may look into it before it is what it will be.
+    let file = tempfile::NamedTempFile::new_in(folder_of(path))?;
     let _listed = Leftover::new(file.path());
     let mut out = std::io::BufWriter::new(file);
     f(&mut out)?;
     let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     file.as_file().sync_all()?;
+    file.as_file().set_permissions(permissions)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -226,16 +237,15 @@ impl Drop for Leftover {
     }
 }
 
-/// A file beside `path` with the permissions that a new file gets, or those of the file it will replace.
-fn temporary_file(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+/// Those of the file at `path`, or those that a new file gets there.
+fn permissions_of(path: &Path) -> std::io::Result<std::fs::Permissions> {
+    if let Ok(metadata) = path.metadata() {
+        return Ok(metadata.permissions());
+    }
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let file = builder.tempfile_in(folder_of(path))?;
-    if let Ok(metadata) = path.metadata() {
-        file.as_file().set_permissions(metadata.permissions())?;
-    }
-    Ok(file)
+    Ok(builder.tempfile_in(folder_of(path))?.as_file().metadata()?.permissions())
 }
 
 /// Something that exists and is neither a file nor a folder.
@@ -277,12 +287,22 @@ pub fn check_writable(path: &Path, inputs: &[&Path]) -> Result<(), Failure> {
     if is_special(path) {
         return Ok(());
     }
+    if path.metadata().is_ok_and(|metadata| metadata.permissions().readonly()) {
+        return Err(Failure::Usage(format!("{shown}: is read-only; write to another file, or make it writable")));
+    }
     tempfile::NamedTempFile::new_in(folder_of(path)).map(drop).map_err(|error| {
-        // The name of the file that was tried says nothing to anybody.
-        let error = error.to_string();
-        let why = error.split(" at path ").next().unwrap_or_default();
+        let why = plain(error);
         Failure::Usage(format!("{shown}: cannot write there: {why}; give a folder that exists and can be written"))
     })
+}
+
+/// An error without the name of the temporary file: that says nothing to anybody.
+fn plain(error: std::io::Error) -> std::io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((why, _)) => std::io::Error::new(error.kind(), why),
+        None => error,
+    }
 }
 
 /// The command and its arguments as they were given, the program by its name.

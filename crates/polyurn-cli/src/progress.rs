@@ -21,6 +21,24 @@ struct Watcher {
     /// What is being done, and the largest share of it so far: a bar goes back only where other work begins.
     stage: String,
     share: f64,
+    is_quiet: bool,
+    /// Whether it was said that a state could not be written.
+    has_warned: bool,
+}
+
+impl Watcher {
+    fn new(output: &Output, checkpoint: Option<(CheckpointFile, Duration)>) -> Self {
+        Watcher {
+            bar: bar(output),
+            checkpoint,
+            last_drawn: Instant::now() + PATIENCE,
+            started: Instant::now(),
+            stage: String::new(),
+            share: 0.0,
+            is_quiet: output.quiet(),
+            has_warned: false,
+        }
+    }
 }
 
 /// Time before the bar appears: a run that is over by then needs none.
@@ -89,6 +107,11 @@ impl CheckpointArgs {
                     None => format!("stopped on request before anything was finished{}", how_to_resume()),
                 }))
             }
+            Err(Failure::Library(error @ Error::Io { .. })) if crate::signals::is_stopped() => {
+                Err(Failure::Interrupted(format!(
+                    "stopped on request; what was done since its last state is lost: {error}"
+                )))
+            }
             other => other,
         }
     }
@@ -100,14 +123,7 @@ fn how_to_resume() -> &'static str {
 
 /// The control of reading, and of other work without limits: signals and progress bar.
 pub fn watched(output: &Output) -> Control<'static> {
-    let watcher = Watcher {
-        bar: bar(output),
-        checkpoint: None,
-        last_drawn: Instant::now() + PATIENCE,
-        started: Instant::now(),
-        stage: String::new(),
-        share: 0.0,
-    };
+    let watcher = Watcher::new(output, None);
     Control::new(watcher).with_cancel(crate::signals::cancel())
 }
 
@@ -122,14 +138,7 @@ pub struct SharedBar {
 impl SharedBar {
     /// For so many jobs.
     pub fn new(output: &Output, n_jobs: usize) -> Self {
-        let watcher = Watcher {
-            bar: bar(output),
-            checkpoint: None,
-            last_drawn: Instant::now() + PATIENCE,
-            started: Instant::now(),
-            stage: String::new(),
-            share: 0.0,
-        };
+        let watcher = Watcher::new(output, None);
         SharedBar { watcher: Mutex::new(watcher), shares: (0..n_jobs).map(|_| Mutex::new(0.0)).collect() }
     }
 
@@ -190,14 +199,7 @@ pub fn control(
         Some((path, args)) => Some((CheckpointFile::open(path, output.seed())?, args.checkpoint_every)),
     };
     let deadline = limits.time_limit.map(|limit| Instant::now() + limit);
-    let watcher = Watcher {
-        bar: bar(output),
-        checkpoint,
-        last_drawn: Instant::now() + PATIENCE,
-        started: Instant::now(),
-        stage: String::new(),
-        share: 0.0,
-    };
+    let watcher = Watcher::new(output, checkpoint);
     Ok(Control::new(watcher).with_cancel(crate::signals::cancel()).with_deadline(deadline))
 }
 
@@ -253,9 +255,18 @@ impl Observer for Watcher {
     }
 
     fn save_checkpoint(&mut self, state: &[u8]) -> Result<()> {
-        match &self.checkpoint {
-            Some((file, _)) => file.save(state),
-            None => Ok(()),
+        let Some((file, _)) = &self.checkpoint else { return Ok(()) };
+        match file.save(state) {
+            // Hours of work are not thrown away because the disk is full for a while. Where it ends here it has to be said as an error.
+            Err(error) if !crate::signals::is_stopped() => {
+                if !std::mem::replace(&mut self.has_warned, true) && !self.is_quiet {
+                    say(&format!(
+                        "warning: {error}; the run goes on, and its state will be written when there is room"
+                    ));
+                }
+                Ok(())
+            }
+            saved => saved,
         }
     }
 }

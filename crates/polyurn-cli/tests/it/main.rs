@@ -13,6 +13,7 @@ mod fits;
 mod online;
 mod particles;
 mod predict;
+mod real_faults;
 mod report;
 mod same_models;
 mod select;
