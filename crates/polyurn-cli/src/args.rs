@@ -10,7 +10,6 @@ use polyurn::engine::smc::When;
 use polyurn::io::Format;
 use polyurn::predict::Draw;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 /// Evidence for hidden-variable models of counts: topic models, tensor factorisations, latent classes, any discrete DAG.
@@ -789,27 +788,4 @@ pub struct ReportArgs {
     pub title: Option<String>,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// Prints help and version as they are, and any error as one line.
-pub fn report(error: &clap::Error) -> ExitCode {
-    use clap::error::ErrorKind;
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    ) {
-        let is_request = error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-        // Nothing to be done when the terminal has gone away.
-        let _ = error.print();
-        return if is_request { ExitCode::SUCCESS } else { ExitCode::from(2) };
-    }
-    let text = error.render().to_string();
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.starts_with("Usage:"))
-        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
-        .collect();
-    crate::output::say(&lines.join(" "));
-    ExitCode::from(2)
 }

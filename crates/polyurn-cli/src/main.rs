@@ -1,6 +1,7 @@
 //! `polyurn`: which rank, which structure? The evidence of hidden-variable models of counts, from the command line.
 
 mod anneal;
+mod arg_errors;
 mod args;
 mod chains;
 mod checkpoint;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return args::report(&error),
+        Err(error) => return arg_errors::report(&error),
     };
     match run(cli) {
         Ok(()) if signals::is_stopped() => ExitCode::from(signals::exit_code()),

@@ -216,10 +216,22 @@ const ALL: &[Bad] = &[
     model(&["demo", "--a", "-1"], &["-1"]),
 ];
 
+/// What a person sees of one bad input: the file as it is (escaped), the command, and all that it says.
+fn transcript(file: (&str, &[u8]), args: &[&str], said: &str) -> String {
+    let quoted = |word: &&str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,/:".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) { (*word).to_owned() } else { format!("'{word}'") }
+    };
+    let command: Vec<String> = std::iter::once(&"polyurn").chain(args).map(quoted).collect();
+    let (name, contents) = (file.0, file.1.escape_ascii());
+    format!("# {name}: {contents}\n$ {}\n{said}\n", command.join(" "))
+}
+
 #[test]
 fn bad_input_gets_exit_code_2_and_one_clear_line() {
     assert!(ALL.len() >= 90);
     let mut complaints = Vec::new();
+    let mut transcripts = String::new();
     for bad in ALL {
         let folder = Folder::new();
         folder.write(bad.file.0, bad.file.1);
@@ -227,6 +239,10 @@ fn bad_input_gets_exit_code_2_and_one_clear_line() {
         let args: Vec<&str> = if writes { [bad.args, &["-o", "out"]].concat() } else { bad.args.to_vec() };
         let output = folder.run(&args);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        // The bare command prints its help, which has a test of its own.
+        if !bad.args.is_empty() {
+            transcripts += &transcript(bad.file, bad.args, &error);
+        }
         let mut complain = |what: &str| complaints.push(format!("{what}: {:?}\n{error}", bad.args));
         if output.status.code() != Some(2) {
             complain(&format!("exit code {:?}", output.status.code()));
@@ -248,7 +264,21 @@ fn bad_input_gets_exit_code_2_and_one_clear_line() {
         }
     }
     assert!(complaints.is_empty(), "{} complaints\n\n{}", complaints.len(), complaints.join("\n"));
+    compare_with_reviewed(&transcripts);
 }
+
+/// Every message was read by a person: one that has changed is to be read again. POLYURN_ACCEPT=1 writes them down as they are now.
+fn compare_with_reviewed(transcripts: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/bad_input.txt");
+    if std::env::var_os("POLYURN_ACCEPT").is_some() {
+        std::fs::write(&path, transcripts).unwrap();
+    }
+    let reviewed = std::fs::read_to_string(&path).unwrap();
+    let changed: Vec<&str> = transcripts.split("\n\n").filter(|one| !reviewed.contains(one)).collect();
+    assert!(changed.is_empty(), "not as reviewed; read them, then POLYURN_ACCEPT=1:\n\n{}", changed.join("\n\n"));
+    assert_eq!(transcripts, reviewed, "something that was reviewed is gone; read the rest, then POLYURN_ACCEPT=1");
+}
+
 
 #[test]
 fn no_two_bad_inputs_are_the_same() {

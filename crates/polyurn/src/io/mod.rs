@@ -208,6 +208,9 @@ pub fn read_rows_watched(
     let source = path.display().to_string();
     // A file that is not there is the first thing to say.
     let file = File::open(path).map_err(|error| Error::Io { path: path.to_owned(), source: error })?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(Error::data(&source, "is a folder; give the name of a file"));
+    }
     let format = options.format.or_else(|| Format::from_path(path)).ok_or_else(|| {
         let message = format!("no format goes with this extension; give `--format` as one of {}", Format::names());
         Error::data(&source, message)
@@ -375,8 +378,10 @@ mod tests {
     #[test]
     fn a_folder_is_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let options = ReadOptions { format: Some(Format::Csv), ..Default::default() };
-        assert!(matches!(read(folder.path(), &options), Err(Error::Io { .. })));
+        for format in [None, Some(Format::Csv)] {
+            let message = read(folder.path(), &ReadOptions { format, ..Default::default() }).unwrap_err().to_string();
+            assert!(message.ends_with(": is a folder; give the name of a file"), "{message}");
+        }
     }
 
     #[test]

@@ -183,9 +183,9 @@ fn wrong_index(text: &str, size: u32) -> String {
     let value = shown(text);
     match parse_digits(text) {
         Some(0) => "index 0 is out of range; indices count from 1, so add 1 to all of them".to_owned(),
-        Some(_) => format!("index {value} is beyond {size}, the largest one"),
+        Some(_) => format!("index {value} is beyond {size}, the largest one there can be; correct it, or the size"),
         None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("index {value} is beyond {size}, the largest one")
+            format!("index {value} is beyond {size}, the largest one there can be; correct it, or the size")
         }
         None if text.starts_with('-') => format!("index {value} is negative; indices count from 1"),
         None => format!("index {value} is not a whole number; indices are whole numbers from 1"),
