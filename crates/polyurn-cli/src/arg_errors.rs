@@ -46,9 +46,14 @@ fn in_plain_words(line: &str) -> String {
         "number too large to fit in target type",
     ];
     let Some((start, why)) = line.rsplit_once(": ") else { return line.to_owned() };
-    let range = why.split_once(" is not in ").and_then(|(_, range)| range.split_once("..="));
+    let range = why.split_once(" is not in ").and_then(|(_, range)| range.split_once(".."));
     match range {
-        Some((first, last)) => format!("{start}: expected a whole number from {first} to {last}"),
+        Some((first, last)) if last.trim_start_matches('=') == u64::MAX.to_string() => {
+            format!("{start}: expected a whole number from {first} on")
+        }
+        Some((first, last)) => {
+            format!("{start}: expected a whole number from {first} to {}", last.trim_start_matches('='))
+        }
         None if NO_NUMBER.contains(&why) => format!("{start}: expected a whole number, at most {}", u64::MAX),
         None => line.to_owned(),
     }
@@ -60,7 +65,8 @@ mod tests {
 
     #[test]
     fn several_lines_become_one() {
-        let text = "error: the following required arguments were not provided:\n  --model <M>\n  --data <D>\n\nUsage: x\n";
+        let text =
+            "error: the following required arguments were not provided:\n  --model <M>\n  --data <D>\n\nUsage: x\n";
         assert_eq!(
             one_line(text),
             "error: the following required arguments were not provided: --model <M>, --data <D>"
@@ -75,6 +81,10 @@ mod tests {
         assert_eq!(
             in_plain_words(&format!("{start}: 0 is not in 1..=65535")),
             format!("{start}: expected a whole number from 1 to 65535")
+        );
+        assert_eq!(
+            in_plain_words(&format!("{start}: 0 is not in 1..18446744073709551615")),
+            format!("{start}: expected a whole number from 1 on")
         );
         assert_eq!(
             in_plain_words(&format!("{start}: invalid digit found in string")),

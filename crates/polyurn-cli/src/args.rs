@@ -391,7 +391,7 @@ pub struct StreamArgs {
     #[arg(long, value_name = "NODES", help_heading = "Streams (svb)")]
     pub seen: Option<String>,
     /// Number of tokens of the whole stream.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Streams (svb)")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true, help_heading = "Streams (svb)")]
     pub tokens: Option<u64>,
     /// Records of a batch [default: 10000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Streams (svb)")]
@@ -706,7 +706,7 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub prior: PriorArgs,
     /// Number of tokens [default: drawn from the prior, which needs --b].
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
     pub tokens: Option<u64>,
     /// Seen nodes, with sizes where the model gives none: `doc[50],word[200]` [default: all].
     #[arg(long, value_name = "NODES", conflicts_with = "from")]

@@ -269,7 +269,10 @@ impl<'a> Scoring<'a> {
         units.into_iter().for_each(|(_, (n, ln))| sums.add(n, ln));
         (self.sums, self.ln_joint, self.n_dropped, self.n_empty) = (sums, ln_joint, n_dropped, n_empty);
         if self.sums.tokens == 0.0 {
-            return Err(Failure::Usage(format!("{}: there are no tokens to score", self.path.display())));
+            return Err(Failure::Usage(format!(
+                "{}: there is nothing to score: no row shows more than what is given; name the columns after the model's nodes",
+                self.path.display()
+            )));
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod annealing;
+mod bad_files;
 mod bad_input;
 mod chains;
 mod commands;

@@ -29,16 +29,15 @@ pub(super) fn seal(archive: &mut [u8]) {
 /// Refuses what is no fit file, and a fit file that is not as it was written.
 pub(super) fn check(input: &mut (impl Read + Seek), name: &str) -> Result<()> {
     let unreadable = |source| Error::Io { path: name.into(), source };
-    let mut first = [0; ZIP.len()];
+    let mut first = Vec::new();
+    input.by_ref().take(ZIP.len() as u64).read_to_end(&mut first).map_err(unreadable)?;
+    if first != ZIP {
+        return Err(Error::data(name, "is no fit; give a file that `polyurn fit -o` wrote"));
+    }
     let n_bytes = input.seek(SeekFrom::End(0)).map_err(unreadable)?;
     let n_end = (WORDS.len() + N_DIGITS) as u64;
     if n_bytes < n_end + ZIP.len() as u64 {
-        return Err(Error::data(name, "is too short for a fit; give a file that `polyurn fit -o` wrote"));
-    }
-    input.rewind().map_err(unreadable)?;
-    input.read_exact(&mut first).map_err(unreadable)?;
-    if first != ZIP {
-        return Err(Error::data(name, "is no fit; give a file that `polyurn fit -o` wrote"));
+        return Err(Error::data(name, "is too short for a fit: its end is missing; copy it again or fit anew"));
     }
     let mut end = vec![0; n_end as usize];
     input.seek(SeekFrom::Start(n_bytes - n_end)).map_err(unreadable)?;

@@ -52,7 +52,10 @@ impl Banner {
         let text = lines.text().to_ascii_lowercase();
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         let &["%%matrixmarket", object, layout, field, symmetry] = words.as_slice() else {
-            let message = format!("{} is no banner; the file must start with `{BANNER}` or the like", shown(lines.text().trim_ascii()));
+            let message = format!(
+                "{} is no banner; the file must start with `{BANNER}` or the like",
+                shown(lines.text().trim_ascii())
+            );
             return Err(lines.error(None, message));
         };
         let refused = |what: &str, word: &str, known: &str| {
