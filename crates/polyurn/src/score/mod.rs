@@ -98,6 +98,9 @@ pub struct Scoring {
     pub patience: f64,
     /// Bytes for states or particles.
     pub max_memory: u64,
+    /// The ln evidence of a rival, or a bound below it. Where `auto` takes annealing and the answer is out of reach of that, particles are not
+    /// asked for a second opinion, however doubtful it is.
+    pub rival: Option<f64>,
 }
 
 impl Default for Scoring {
@@ -118,6 +121,7 @@ impl Default for Scoring {
             takes_bound: false,
             patience: PATIENCE_FOR_EXACT,
             max_memory: 4 << 30,
+            rival: None,
         }
     }
 }

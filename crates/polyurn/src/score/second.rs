@@ -10,6 +10,8 @@ use crate::engine::Problem;
 use crate::engine::anneal::{Anneal, AnnealEstimate};
 use crate::engine::smc::{Estimate, Settled};
 use crate::error::{Error, Result, Stop};
+use crate::evidence::evidence;
+use crate::math::Double;
 use crate::warning::Warning;
 use serde::Serialize;
 
@@ -27,6 +29,11 @@ const HARDLY_ABOVE: f64 = 3.0;
 
 /// Two numbers that are further apart than so many of their errors do not go together.
 const ERRORS: f64 = 3.0;
+
+/// An annealed answer so many nats below a rival, or so many of its errors if that is more, is out of reach of it: errors are
+/// too small where runs agree in one poor mode.
+const NATS_OUT_OF_REACH: f64 = 25.0;
+const ERRORS_OUT_OF_REACH: f64 = 10.0;
 
 /// How a checkpoint begins that has the answer of annealing.
 const ANNEALED: &[u8] = b"annealed ";
@@ -94,6 +101,14 @@ impl Scoring {
             Some(error) => format!("annealed runs left an error of {} nats", rough(error)),
             None => "one run of annealing does not tell its error".into(),
         };
+        if let Some(rival) = self.rival {
+            let found = evidence(problem, Double::from(annealed.ln_p_sequence))?.log_marginal;
+            if is_out_of_reach(rival, found, error) {
+                let below = rough(rival - found);
+                let remark = format!("; {scatter}, and the best model is at least some {below} nats above");
+                return Ok(Choice::annealed(annealed, remark));
+            }
+        }
         let is_cut = annealed.warnings.iter().any(is_time_up);
         if is_cut || control.is_turn_over() {
             // Annealing itself warns of what is not finished.
@@ -188,6 +203,11 @@ impl FirstPart<'_> {
 const OTHER: &str = "it belongs to other data, another model or other settings; remove the file to start anew, or repeat the \
                      command that wrote it";
 
+/// Whether an estimate with this error cannot be that of a model as good as its rival.
+fn is_out_of_reach(rival: f64, found: f64, error: f64) -> bool {
+    rival - found > NATS_OUT_OF_REACH.max(ERRORS_OUT_OF_REACH * error)
+}
+
 /// Whether the second of two estimates, each with its error, is the one to take.
 ///
 /// The one with the smaller error if they agree. If they do not, one of the errors is wrong, and the higher number is taken: each
@@ -214,7 +234,19 @@ fn rough(nats: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::is_second_better;
+    use super::{is_out_of_reach, is_second_better};
+
+    #[test]
+    fn an_answer_is_out_of_reach_by_nats_and_by_errors() {
+        assert!(is_out_of_reach(-10.0, -36.0, 2.0));
+        assert!(!is_out_of_reach(-10.0, -34.0, 2.0), "24 nats");
+        assert!(!is_out_of_reach(-10.0, -49.0, 4.0), "39 nats, and an error of 4");
+        assert!(is_out_of_reach(-10.0, -51.0, 4.0));
+        assert!(!is_out_of_reach(-10.0, -1e4, f64::INFINITY), "one run tells no error");
+        assert!(!is_out_of_reach(f64::NEG_INFINITY, -1e4, 1.0), "there is no rival");
+        assert!(!is_out_of_reach(-10.0, -5.0, 0.0), "it is the best itself");
+        assert!(is_out_of_reach(-10.0, f64::NEG_INFINITY, 1.0));
+    }
 
     #[test]
     fn the_smaller_error_wins_where_two_numbers_agree_and_else_the_higher_number() {

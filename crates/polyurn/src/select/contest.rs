@@ -185,7 +185,7 @@ impl State<'_> {
             if doubtful.is_empty() || is_enough || contest.is_over(n_rounds) {
                 break;
             }
-            let careful = contest.careful(runs, doubtful.len(), n_rounds == 0, n_tokens);
+            let careful = contest.careful(runs, doubtful.len(), n_rounds == 0, n_tokens, self.height());
             // A round that may not be the last leaves something to those after it.
             let is_last = contest.deadline.is_none() && (n_rounds + 1 >= contest.most_rounds || is_long);
             let end = done_before + if is_last { 1.0 } else { ROUND } * (1.0 - done_before);
@@ -202,7 +202,7 @@ impl State<'_> {
                     break;
                 }
                 if !late.is_empty() {
-                    let careful = contest.careful(CAREFUL_RUNS, late.len(), true, n_tokens);
+                    let careful = contest.careful(CAREFUL_RUNS, late.len(), true, n_tokens, self.height());
                     self.pass(&late, &careful, 1.0, &mut tick_late)?;
                 }
             }
@@ -295,7 +295,8 @@ impl State<'_> {
 
     fn quick(&mut self, who: &[usize], tick: &mut dyn FnMut(f64) -> Result<()>) -> Result<()> {
         let n_tokens = self.runner.field.n_tokens();
-        let quick = self.runner.contest.quick(n_tokens);
+        let best_bound = self.bounds.iter().flatten().map(|bound| bound.log_marginal).max_by(f64::total_cmp);
+        let quick = self.runner.contest.quick(n_tokens, best_bound);
         self.pass(who, &quick, QUICK_SHARE, tick)?;
         for &ix in who {
             if let Some(found) = &mut self.found[ix] {
@@ -349,6 +350,11 @@ impl State<'_> {
             found.as_ref().filter(|found| !found.is_bound_only()).map(|found| (ix, found.score.log_marginal))
         });
         scored.max_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
+    /// The highest evidence so far.
+    fn height(&self) -> Option<f64> {
+        self.best().map(|(_, height)| height)
     }
 
     /// Who has to be scored again: after the quick scores everyone within reach of the best, later those that the errors do not

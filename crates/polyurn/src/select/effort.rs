@@ -34,8 +34,8 @@ const CAREFUL_RUNS: u64 = 4;
 const LONGER: u64 = 4;
 
 impl Contest {
-    /// Shows whether a model is out of the running.
-    pub(super) fn quick(&self, n_tokens: u64) -> Scoring {
+    /// Shows whether a model is out of the running, of which so much is known as the best bound.
+    pub(super) fn quick(&self, n_tokens: u64, best_bound: Option<f64>) -> Scoring {
         let start = if n_tokens >= MANY_TOKENS { START_OF_MANY } else { QUICK_START };
         let wish = Wish {
             runs: Some(QUICK_RUNS),
@@ -52,11 +52,18 @@ impl Contest {
             pilot_sweeps: Some(QUICK_SWEEPS),
             ..self.scoring.anneal.clone()
         };
-        Scoring { wish, anneal, patience: QUICK_PATIENCE, ..self.scoring.clone() }
+        Scoring { wish, anneal, patience: QUICK_PATIENCE, rival: best_bound, ..self.scoring.clone() }
     }
 
-    /// For models that may be the best, of which there are so many.
-    pub(super) fn careful(&self, runs: u64, n_contenders: usize, is_first: bool, n_tokens: u64) -> Scoring {
+    /// For models that may be the best, of which there are so many; the best one so far has this evidence.
+    pub(super) fn careful(
+        &self,
+        runs: u64,
+        n_contenders: usize,
+        is_first: bool,
+        n_tokens: u64,
+        best: Option<f64>,
+    ) -> Scoring {
         let are_many = n_tokens >= MANY_TOKENS;
         let seconds_per_run = match (are_many, is_first) {
             (true, _) => Some(SECONDS_OF_MANY),
@@ -72,7 +79,8 @@ impl Contest {
             pilot_sweeps: Some(sweeps),
             ..self.scoring.anneal.clone()
         };
-        Scoring { wish, anneal, patience: PATIENCE / n_contenders as f64, ..self.scoring.clone() }
+        let patience = PATIENCE / n_contenders as f64;
+        Scoring { wish, anneal, patience, rival: best, ..self.scoring.clone() }
     }
 
     /// An exact score where that is cheap; else a bound that nobody waits for, since there is a better one already.

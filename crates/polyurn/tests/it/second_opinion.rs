@@ -47,6 +47,24 @@ fn timeless(score: Score) -> Score {
     Score { seconds: 0.0, ..score }
 }
 
+/// Nobody waits for particles where the answer cannot win any more.
+#[test]
+fn a_model_out_of_reach_of_its_rival_gets_no_second_opinion() {
+    let binding = tokens_of_two_components(10);
+    let with_rival = |rival: f64| {
+        let scoring = Scoring { rival: Some(rival), ..small() };
+        score(&scoring, &binding, &mut Control::default()).unwrap()
+    };
+    let annealed = score(&Scoring { method: Method::Anneal, ..small() }, &binding, &mut Control::default()).unwrap();
+    let (height, error) = (annealed.log_marginal, annealed.std_error.unwrap());
+    let far = with_rival(height + 11.0 * error + 25.0);
+    assert_eq!((&*far.method, far.log_marginal, far.std_error), ("anneal", height, Some(error)));
+    assert!(far.why.contains("and the best model is at least some"), "{}", far.why);
+    // Within ten errors anything may come of it.
+    let near = with_rival(height + 9.0 * error);
+    assert_eq!(near.method, "smc", "{}", near.why);
+}
+
 /// Five times as many components as there are: annealed runs end in modes that are nats apart.
 #[test]
 fn particles_are_asked_where_annealed_runs_scatter_and_taken_where_they_do_better() {

@@ -40,6 +40,9 @@ const MAX_LOOKS: usize = 3_000_000;
 /// Numbers of states are cut off here, so that sums of them stay finite.
 const LN_MAX_STATES: f64 = 575.0;
 
+/// ln of a number of states that no machine will ever hold.
+const LN_HOPELESS: f64 = 140.0;
+
 /// A number of states that was cut off, and any beyond: all that is known is that there are more.
 pub fn most_states() -> f64 {
     LN_MAX_STATES.exp()
@@ -58,14 +61,39 @@ pub fn choose_order(
     let n_ways: usize = touches.iter().map(Vec::len).sum();
     let orders = candidate_orders(model, records, (MAX_LOOKS / (4 * n_ways)).max(1));
     let n_layers = (MAX_LOOKS / (orders.len() * n_ways)).clamp(4, MAX_LAYERS);
+    let full = |order: Vec<usize>| {
+        let forecast = forecast(&order, &counts, touches, kept_to_end, label_sets, n_layers);
+        (order, forecast)
+    };
+    // Orders that are hopeless half way are not looked at more closely, and if all are, one of them stands for all.
+    let half_way = |order: Vec<usize>| {
+        let ln_states = ln_states_half_way(&order, &counts, touches, kept_to_end, label_sets);
+        (order, ln_states)
+    };
+    let mut orders: Vec<(Vec<usize>, f64)> = orders.into_iter().map(half_way).collect();
+    if orders.iter().all(|(_, ln_states)| *ln_states > LN_HOPELESS) {
+        let least = orders.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        return full(least.expect("there is at least one order").0);
+    }
+    orders.retain(|(_, ln_states)| *ln_states <= LN_HOPELESS);
     orders
         .into_iter()
-        .map(|order| {
-            let forecast = forecast(&order, &counts, touches, kept_to_end, label_sets, n_layers);
-            (order, forecast)
-        })
+        .map(|(order, _)| full(order))
         .min_by(|a, b| a.1.n_transitions.total_cmp(&b.1.n_transitions))
         .expect("there is at least one order")
+}
+
+/// ln of the states half way: no more than the most there are.
+fn ln_states_half_way(
+    order: &[usize],
+    counts: &[u64],
+    touches: &[Vec<Touches>],
+    kept_to_end: &[bool],
+    label_sets: &[usize],
+) -> f64 {
+    let Some(layer) = order.len().checked_sub(1).map(|end| end / 2) else { return 0.0 };
+    let last = last_touch(order, touches, kept_to_end);
+    ln_layer_states(&order[..=layer], counts, touches, &last, layer, label_sets)
 }
 
 /// Records sorted by their values, with every node (up to a limit, every pair of nodes) as the first key once.
