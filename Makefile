@@ -9,7 +9,7 @@ PROGRAM = $$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)
 BESIDE := numpy scipy pandas polars pyarrow sparse scikit-learn matplotlib arviz tqdm
 PEERS := pgmpy pyttb stepmix
 
-.PHONY: test test-rust test-browser test-python test-install test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc
+.PHONY: test test-rust test-browser test-python test-install test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc deny advisories fuzz dist test-dist
 
 test: test-rust test-python test-browser
 
@@ -62,6 +62,24 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+# Licences, sources and forbidden crates of all dependencies; `advisories` asks for their known faults as well, which are fetched.
+deny:
+	CARGO="$(CARGO)" scripts/deny
+
+advisories:
+	CARGO="$(CARGO)" scripts/deny advisories
+
+# Every target of the fuzzer for ten minutes each: some two and a half hours. Needs a nightly compiler; see docs/reliability.md.
+fuzz:
+	scripts/fuzz
+
+# A static Linux program and the wheel, with their digests, in target/dist; and both in an environment that has nothing else.
+dist:
+	CARGO="$(CARGO)" scripts/dist
+
+test-dist: dist
+	tests/dist again
 
 # Programs that print times and ratios of one run; see docs/benchmarks.md.
 bench: $(VENV)/peers

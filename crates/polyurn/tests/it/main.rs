@@ -13,6 +13,7 @@ mod fit_file;
 mod fit_support;
 mod fractions;
 mod fully_observed;
+mod fuzz_finds;
 mod gibbs_calibration;
 mod gibbs_posterior;
 mod independent_reference;
