@@ -24,7 +24,7 @@ fn frames() -> Result<()> {
     for part in ["pandas", "polars"] {
         let peer = Peer::run("read.py", part);
         for n_labels in [6, 40] {
-            let options = ReadOptions { format: None, fractions: false };
+            let options = ReadOptions::default();
             let (seconds, data) = best_of(3, || read(&peer.path(&format!("{n_labels}.csv")), &options))?;
             let found = &peer.found[n_labels.to_string()];
             let theirs = found["seconds"].as_f64().expect("seconds");

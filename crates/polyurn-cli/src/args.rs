@@ -7,7 +7,7 @@ use crate::text::{
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use polyurn::engine::exact::TotalsRange;
 use polyurn::engine::smc::When;
-use polyurn::io::Format;
+use polyurn::io::{Format, ReadOptions};
 use polyurn::predict::Draw;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,19 +83,43 @@ pub struct ModelArgs {
 /// The data and how to read them.
 #[derive(Debug, Args)]
 pub struct DataArgs {
-    /// Data file: CSV, TSV, .tns or Matrix Market, also compressed by gzip or zstd; `-` for standard input.
+    /// Data file: CSV, TSV, a tensor, a matrix or a bag of words, also compressed by gzip or zstd; `-` for standard input.
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
 
+/// What a data file is.
+#[derive(Debug, Args)]
+pub struct FileArgs {
+    /// Format of the data file, if its name does not tell: csv, tsv, tns, tensor-toolbox, mtx, uci or lda-c.
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// The words of a uci or lda-c file, one on each line [default: a file of a usual name beside it, such as
+    /// vocab.NAME.txt].
+    #[arg(long, value_name = "FILE")]
+    pub vocab: Option<PathBuf>,
+}
+
+impl FileArgs {
+    /// How to read the file, with whole counts or fractions too.
+    pub fn options(&self, fractions: bool) -> ReadOptions {
+        ReadOptions { format: self.format, fractions, vocab: self.vocab.clone() }
+    }
+
+    /// A flag that was given, if one was.
+    pub fn given(&self) -> Option<&'static str> {
+        let flags = [("--format", self.format.is_some()), ("--vocab", self.vocab.is_some())];
+        flags.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
+}
+
 /// How to read a data file.
 #[derive(Debug, Args)]
 pub struct ReadingArgs {
-    /// Format of the data file, if its name does not tell.
-    #[arg(long, value_name = "csv|tsv|tns|tensor-toolbox|mtx")]
-    pub format: Option<Format>,
+    #[command(flatten)]
+    pub file: FileArgs,
     /// Names for the data's columns in order, or the named columns to use, in an order of their own.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
@@ -700,9 +724,8 @@ pub struct SimulateArgs {
     /// Draw tokens in proportion to the counts of this file instead.
     #[arg(long, value_name = "FILE", requires = "tokens")]
     pub from: Option<PathBuf>,
-    /// Format of that file, if its name does not tell.
-    #[arg(long, value_name = "csv|tsv|tns|tensor-toolbox|mtx", requires = "from")]
-    pub format: Option<Format>,
+    #[command(flatten)]
+    pub file: FileArgs,
     #[command(flatten)]
     pub prior: PriorArgs,
     /// Number of tokens [default: drawn from the prior, which needs --b].
@@ -727,9 +750,8 @@ pub struct CheckArgs {
     /// The file, spelt as in the other commands.
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub data: Option<PathBuf>,
-    /// Format of the file, if its name does not tell.
-    #[arg(long, value_name = "csv|tsv|tns|tensor-toolbox|mtx")]
-    pub format: Option<Format>,
+    #[command(flatten)]
+    pub reading: FileArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -739,7 +761,7 @@ pub struct CheckArgs {
 pub struct InfoArgs {
     /// Fit file to describe, from `polyurn fit -o FIT`.
     #[arg(value_name = "FIT", conflicts_with_all = [
-        "model", "data", "seen", "dot", "format", "columns", "a", "shape", "b", "tied_prior", "pseudo_count", "prior",
+        "model", "data", "seen", "dot", "format", "vocab", "columns", "a", "shape", "b", "tied_prior", "pseudo_count", "prior",
     ])]
     pub fit: Option<PathBuf>,
     /// Model to describe, as for `score`.

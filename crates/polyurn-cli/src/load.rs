@@ -1,6 +1,6 @@
 //! From arguments to a bound model with its prior settings.
 
-use crate::args::{AValues, DataArgs, PriorArgs, ReadingArgs, TiedArg};
+use crate::args::{AValues, DataArgs, FileArgs, PriorArgs, ReadingArgs, TiedArg};
 use crate::grid::Point;
 use crate::output::{Failure, Output};
 use crate::progress::watched;
@@ -8,7 +8,7 @@ use polyurn::Warning;
 use polyurn::counts::Dataset;
 use polyurn::engine::anneal::Truth;
 use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind, bind_owned};
-use polyurn::io::{Format, Origin, ReadOptions, read_model, read_prior_file, read_watched};
+use polyurn::io::{Origin, read_model, read_prior_file, read_watched};
 use polyurn::prior::{PriorSettings, TiedPrior};
 use std::path::Path;
 
@@ -91,14 +91,9 @@ impl GivenModel {
 }
 
 /// Reads a data file of whole counts, or of fractions too.
-pub fn load_data(
-    path: &Path,
-    format: Option<Format>,
-    fractions: bool,
-    output: &Output,
-) -> Result<(Dataset, Origin), Failure> {
+pub fn load_data(path: &Path, file: &FileArgs, fractions: bool, output: &Output) -> Result<(Dataset, Origin), Failure> {
     let mut control = watched(output);
-    Ok(read_watched(path, &ReadOptions { format, fractions }, &mut |share| control.tick("reading", share))?)
+    Ok(read_watched(path, &file.options(fractions), &mut |share| control.tick("reading", share))?)
 }
 
 /// Reads data of whole counts, or of fractions too, and binds the model to them.
@@ -109,7 +104,7 @@ pub fn load_bound(
     fractions: bool,
     output: &Output,
 ) -> Result<Binding, Failure> {
-    let (dataset, _) = load_data(path, reading.format, fractions, output)?;
+    let (dataset, _) = load_data(path, &reading.file, fractions, output)?;
     Ok(bind_owned(source, dataset, BindOptions { columns: reading.columns.as_deref(), ..Default::default() })?)
 }
 
@@ -120,7 +115,7 @@ pub fn load_simulated(
     hide: &[String],
     output: &Output,
 ) -> Result<(Binding, Truth), Failure> {
-    let (dataset, _) = load_data(&data.data, data.reading.format, false, output)?;
+    let (dataset, _) = load_data(&data.data, &data.reading.file, false, output)?;
     let given = data.reading.columns.as_deref();
     let whole = bind(source, &dataset, BindOptions { columns: given, ..Default::default() })?;
     let is_seen = whole.counts.seen_anywhere();

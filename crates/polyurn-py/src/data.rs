@@ -177,7 +177,8 @@ impl Dataset {
     #[pyo3(signature = (path, format, fractions))]
     fn read(py: Python<'_>, path: PathBuf, format: Option<&str>, fractions: bool) -> PyResult<Self> {
         let format = format.map(str::parse::<Format>).transpose().or_exception()?;
-        let data = py.detach(|| io::read(&path, &ReadOptions { format, fractions })).or_exception()?;
+        let data =
+            py.detach(|| io::read(&path, &ReadOptions { format, fractions, ..Default::default() })).or_exception()?;
         Ok(Dataset::new(data))
     }
 

@@ -14,7 +14,7 @@ const SHOWN_PATTERNS: usize = 8;
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let path = args.file.as_deref().or(args.data.as_deref()).unwrap_or_else(|| Path::new("-"));
     let output = Output::open(&args.output, &[path])?;
-    let (dataset, origin) = load_data(path, args.format, false, &output)?;
+    let (dataset, origin) = load_data(path, &args.reading, false, &output)?;
     let summary = Summary::new(&dataset, &origin);
     output.result(
         || {

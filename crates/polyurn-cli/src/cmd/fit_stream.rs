@@ -12,7 +12,6 @@ use polyurn::engine::Problem;
 use polyurn::engine::sweeps::{StochasticVb, nodes_with_uneven_prior};
 use polyurn::fit::{Fit, FitSource, StreamAsked, StreamFit, StreamOutcome};
 use polyurn::graph::{BatchOptions, Model, NodeIndex, bind_without_data};
-use polyurn::io::ReadOptions;
 use polyurn::plan::check_reachable_rows;
 use polyurn::prior::Prior;
 use polyurn::shown::Question;
@@ -53,7 +52,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     };
     let reading = Reading {
         path: args.data.data.clone(),
-        options: ReadOptions { format: args.data.reading.format, ..Default::default() },
+        options: args.data.reading.file.options(false),
         n_passes: args.stream.passes.unwrap_or(1),
         batches: BatchOptions {
             n_rows: args.stream.batch.unwrap_or(BATCH) as usize,

@@ -12,7 +12,6 @@ use polyurn::engine::smc::Order;
 use polyurn::engine::smc::online::Online;
 use polyurn::engine::sweeps::nodes_with_uneven_prior;
 use polyurn::graph::{BatchOptions, Model, RowBatch, bind_without_data};
-use polyurn::io::ReadOptions;
 use polyurn::plan::check_reachable_rows;
 use polyurn::prior::Prior;
 use polyurn::score::Running;
@@ -64,7 +63,7 @@ pub fn run(args: &ScoreArgs) -> Result<(), Failure> {
     }
     let reading = Reading {
         path: args.data.data.clone(),
-        options: ReadOptions { format: args.data.reading.format, ..Default::default() },
+        options: args.data.reading.file.options(false),
         n_passes: 1,
         batches: BatchOptions {
             n_rows: batch as usize,

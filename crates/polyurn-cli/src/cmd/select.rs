@@ -40,7 +40,7 @@ fn run(command: &'static str, models: &[String], args: &ContestArgs) -> Result<(
     let a_values = a_values(&given[0], args)?;
     let scoring = scoring(args.method, &args.particles, &args.anneal, &args.sweeps, &args.limits)?;
     let fractions = args.method == ScoreMethod::Vb;
-    let (dataset, _) = load_data(&args.data.data, args.data.reading.format, fractions, &output)?;
+    let (dataset, _) = load_data(&args.data.data, &args.data.reading.file, fractions, &output)?;
     let entries = given.into_iter().zip(models).map(|(given, name)| Entry {
         name: name.clone(),
         source: given.source,

@@ -37,10 +37,10 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
 
 /// Refuses formats that would be ignored: what is written is CSV, and a name that says otherwise would be read otherwise.
 fn check_formats(args: &SimulateArgs) -> Result<(), Failure> {
-    if args.model.is_some() && args.format.is_some() {
-        return Err(Failure::Usage(
-            "--format: it is that of the file of --from; data from a model are written as CSV".into(),
-        ));
+    if let Some(flag) = args.file.given().filter(|_| args.model.is_some()) {
+        return Err(Failure::Usage(format!(
+            "{flag}: it is of the file of --from; data from a model are written as CSV"
+        )));
     }
     let Some(path) = args.output.output.as_ref().filter(|_| !args.output.json) else { return Ok(()) };
     let is_compressed =
@@ -115,7 +115,7 @@ fn from_table(args: &SimulateArgs, path: &Path, output: &Output) -> Result<Drawn
             "--from draws from a table of counts, which takes no prior; drop the prior's flags".into(),
         ));
     }
-    let (dataset, _) = load_data(path, args.format, false, output)?;
+    let (dataset, _) = load_data(path, &args.file, false, output)?;
     if let Some(line) = dataset.unknown_lines.first() {
         return Err(Error::data_at(&dataset.source, *line, None, "the count is `?`; give a number to draw from").into());
     }

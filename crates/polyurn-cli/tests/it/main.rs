@@ -11,6 +11,7 @@ mod decomposition;
 mod documents;
 mod faults;
 mod fits;
+mod formats;
 mod online;
 mod particles;
 mod predict;

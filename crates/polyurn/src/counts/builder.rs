@@ -107,6 +107,14 @@ impl DatasetBuilder {
         self.add_column(name, Values::Coded { labels, first_lines });
     }
 
+    /// Says that a value exists, whether a row has it or not, in the column of indices at this position; without effect on a column
+    /// whose size is declared.
+    pub fn value_exists(&mut self, column: usize, index: u32) {
+        if let Some(ColumnBuilder { values: Values::Indices { needed, .. }, .. }) = self.columns.get_mut(column) {
+            *needed = (*needed).max(index.saturating_add(1));
+        }
+    }
+
     /// Says that each row is one token, as in a file without counts: repeated rows then are no cause for a warning.
     pub fn rows_are_tokens(&mut self) {
         self.repeats_are_normal = true;

@@ -17,6 +17,16 @@ pub trait RowSink {
     /// A column whose values are numbers, value 0 being called `first`; before the first row.
     fn index_column(&mut self, name: Option<String>, first: u32, size: Option<u32>);
 
+    /// A column of labels that are known beforehand, those that never occur too; before the first row. Says whether its cells are
+    /// to be given as [`Cell::Index`]; else they are labels.
+    fn coded_column(&mut self, name: Option<String>, _: &[String]) -> bool {
+        self.label_column(name);
+        false
+    }
+
+    /// Says that a value exists, whether a row has it or not, in the column of indices at this position.
+    fn value_exists(&mut self, _column: usize, _index: u32) {}
+
     /// Each row is one token, as in a file without counts.
     fn rows_are_tokens(&mut self);
 
@@ -59,6 +69,15 @@ impl RowSink for DatasetBuilder {
 
     fn index_column(&mut self, name: Option<String>, first: u32, size: Option<u32>) {
         DatasetBuilder::index_column(self, name, first, size);
+    }
+
+    fn coded_column(&mut self, name: Option<String>, labels: &[String]) -> bool {
+        DatasetBuilder::coded_column(self, name, labels.to_vec());
+        true
+    }
+
+    fn value_exists(&mut self, column: usize, index: u32) {
+        DatasetBuilder::value_exists(self, column, index);
     }
 
     fn rows_are_tokens(&mut self) {

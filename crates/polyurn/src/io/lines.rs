@@ -47,6 +47,17 @@ impl<'a> Lines<'a> {
         Ok(true)
     }
 
+    /// Goes to the next line that is not blank, and refuses a carriage return inside it; false at the end of the file.
+    pub(super) fn advance_to_text(&mut self) -> Result<bool> {
+        while self.advance()? {
+            if !self.text.trim_ascii().is_empty() {
+                self.refuse_carriage_return()?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The line at hand.
     pub(super) fn text(&self) -> &str {
         &self.text

@@ -7,6 +7,7 @@
 
 mod compression;
 mod csv;
+mod lda_c;
 mod lines;
 mod matrix_market;
 mod model_file;
@@ -16,7 +17,9 @@ mod stamp;
 mod summary;
 mod tensor_toolbox;
 mod tns;
+mod uci;
 mod unique_fields;
+mod vocabulary;
 mod watched;
 mod write;
 
@@ -34,9 +37,10 @@ use serde::Serialize;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::str::FromStr;
+use vocabulary::Beside;
 use watched::{Counted, Watched};
 
 /// Bytes read from a file at once.
@@ -65,11 +69,17 @@ pub enum Format {
     /// Matrix Market, coordinate or array.
     #[serde(rename = "mtx")]
     MatrixMarket,
+    /// UCI bag of words: the numbers of documents, words and entries, then one-based documents and words and a count.
+    Uci,
+    /// LDA-C: a document on each line, words counted from 0.
+    #[serde(rename = "lda-c")]
+    LdaC,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 5] = [Format::Csv, Format::Tsv, Format::Tns, Format::TensorToolbox, Format::MatrixMarket];
+    pub const ALL: [Format; 7] =
+        [Format::Csv, Format::Tsv, Format::Tns, Format::TensorToolbox, Format::MatrixMarket, Format::Uci, Format::LdaC];
 
     /// The name of the format, as `--format` takes it.
     pub fn name(self) -> &'static str {
@@ -79,21 +89,33 @@ impl Format {
             Format::Tns => "tns",
             Format::TensorToolbox => "tensor-toolbox",
             Format::MatrixMarket => "mtx",
+            Format::Uci => "uci",
+            Format::LdaC => "lda-c",
         }
     }
 
     /// The format that goes with a file's extension, seen through `.gz` and `.zst`; upper and lower case are alike.
     pub fn from_path(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let name = [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+        let name = Format::without_compression(&name);
         match name.rsplit_once('.')?.1 {
+            "txt" if name.starts_with("docword.") => Some(Format::Uci),
             "csv" => Some(Format::Csv),
             "tsv" | "tab" => Some(Format::Tsv),
             "tns" => Some(Format::Tns),
             "ttb" => Some(Format::TensorToolbox),
             "mtx" => Some(Format::MatrixMarket),
+            "uci" => Some(Format::Uci),
+            "ldac" | "lda-c" => Some(Format::LdaC),
             _ => None,
         }
+    }
+
+    /// The name of a file without the ending of its compression.
+    fn without_compression(name: &str) -> &str {
+        const ENDINGS: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
+        let is_ending = |end: &str| ENDINGS.iter().any(|ending| ending.eq_ignore_ascii_case(end));
+        name.rsplit_once('.').filter(|(_, end)| is_ending(end)).map_or(name, |(name, _)| name)
     }
 
     /// The names of all formats, for messages.
@@ -127,6 +149,8 @@ pub struct ReadOptions {
     pub format: Option<Format>,
     /// Whether counts may be fractions, for variational Bayes and EM.
     pub fractions: bool,
+    /// The words of a file of word numbers, one on each line; `None` goes by files beside it that are called as usual.
+    pub vocab: Option<PathBuf>,
 }
 
 /// What a reader learned of a file besides its data.
@@ -203,7 +227,8 @@ pub fn read_rows_watched(
             Error::Setting(message)
         })?;
         let input = BufReader::with_capacity(BUFFER_SIZE, std::io::stdin().lock());
-        return read_stream(input, "standard input", format, &mut sink);
+        let beside = Beside { given: options.vocab.as_deref(), data: None };
+        return read_stream(input, "standard input", format, beside, &mut sink);
     }
     let source = path.display().to_string();
     // A file that is not there is the first thing to say.
@@ -218,7 +243,8 @@ pub fn read_rows_watched(
     let stamp = Stamp::of_open(&file, path)?;
     sink.n_all = stamp.n_bytes();
     let input = BufReader::with_capacity(BUFFER_SIZE, Counted { reader: &file, n_bytes });
-    let found = read_stream(input, &source, format, &mut sink);
+    let beside = Beside { given: options.vocab.as_deref(), data: Some(path) };
+    let found = read_stream(input, &source, format, beside, &mut sink);
     match found {
         // Whoever stopped it knows why.
         Err(error @ (Error::Stopped(_) | Error::Io { .. })) => Err(error),
@@ -240,7 +266,7 @@ pub fn read_rows_watched(
 /// As for [`read`].
 pub fn read_from(input: impl BufRead, source: &str, format: Format) -> Result<Dataset> {
     let mut builder = DatasetBuilder::new(source);
-    read_stream(input, source, format, &mut builder)?;
+    read_stream(input, source, format, Beside::default(), &mut builder)?;
     Ok(builder.finish())
 }
 
@@ -250,6 +276,7 @@ fn read_stream(
     input: impl BufRead,
     source: &str,
     format: Format,
+    beside: Beside<'_>,
     sink: &mut impl RowSink,
 ) -> Result<(Format, Option<Compression>)> {
     let (reader, compression) = compression::see_through(input, source)?;
@@ -259,12 +286,18 @@ fn read_stream(
         Format::Tns if tensor_toolbox::is_header(input.first_bytes()?) => Format::TensorToolbox,
         format => format,
     };
+    let vocabulary = match format {
+        Format::Uci | Format::LdaC => beside.read(format)?,
+        _ => beside.refuse(format).map(|()| None)?,
+    };
     match format {
         Format::Csv => csv::read(input, Delimiter::Comma, sink)?,
         Format::Tsv => csv::read(input, Delimiter::Tab, sink)?,
         Format::Tns => tns::read(input, sink)?,
         Format::TensorToolbox => tensor_toolbox::read(input, sink)?,
         Format::MatrixMarket => matrix_market::read(input, sink)?,
+        Format::Uci => uci::read(input, vocabulary, sink)?,
+        Format::LdaC => lda_c::read(input, vocabulary, sink)?,
     }
     Ok((format, compression))
 }
@@ -292,7 +325,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(name: &str, bytes: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+    fn written(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -309,6 +342,10 @@ mod tests {
             ("a.tns.gz", Some(Format::Tns)),
             ("a.ttb.zst", Some(Format::TensorToolbox)),
             ("a.mtx", Some(Format::MatrixMarket)),
+            ("docword.a.txt.gz", Some(Format::Uci)),
+            ("a.uci", Some(Format::Uci)),
+            ("a.ldac.gz", Some(Format::LdaC)),
+            ("a.LDA-C", Some(Format::LdaC)),
             ("a.txt", None),
             ("csv", None),
             ("a.gz", None),
@@ -346,7 +383,7 @@ mod tests {
             assert_eq!(serde_json::to_value(format).unwrap(), format.name());
         }
         let message = "xls".parse::<Format>().unwrap_err().to_string();
-        assert!(message.contains("`xls`") && message.contains("csv, tsv, tns, tensor-toolbox, mtx"), "{message}");
+        assert!(message.contains("`xls`") && message.contains("csv, tsv, tns, tensor-toolbox, mtx, uci"), "{message}");
     }
 
     #[test]
@@ -354,7 +391,10 @@ mod tests {
         let (_folder, path) = written("counts.txt", b"a,count\nx,2\n");
         let message = read(&path, &ReadOptions::default()).unwrap_err().to_string();
         assert!(message.contains("counts.txt: no format goes with this extension"), "{message}");
-        assert!(message.contains("`--format`") && message.contains("csv, tsv, tns, tensor-toolbox, mtx"), "{message}");
+        assert!(
+            message.contains("`--format`") && message.contains("csv, tsv, tns, tensor-toolbox, mtx, uci"),
+            "{message}"
+        );
         let options = ReadOptions { format: Some(Format::Csv), ..Default::default() };
         assert_eq!(read(&path, &options).unwrap().counts, [2]);
     }
@@ -417,6 +457,8 @@ mod tests {
             "%%MatrixMarket matrix coordinate pattern symmetric\n",
             "%%MatrixMarket matrix array real general\n",
             "\u{feff}a,\"b\n",
+            "3\n4\n2\n",
+            "2 0:1 3:4\n",
             "\x1f",
             "(",
         ]);

@@ -174,21 +174,31 @@ impl Decimal {
 pub(super) fn parse_one_based(text: &str, size: u32) -> Result<u32, String> {
     match parse_digits(text) {
         Some(index) if index >= 1 && index <= u64::from(size) => Ok((index - 1) as u32),
-        _ => Err(wrong_index(text, size)),
+        _ => Err(wrong_index(text, 1, size)),
+    }
+}
+
+/// An index counted from 0; else what is wrong. There are at most `size` values.
+#[inline]
+pub(super) fn parse_zero_based(text: &str, size: u32) -> Result<u32, String> {
+    match parse_digits(text) {
+        Some(index) if index < u64::from(size) => Ok(index as u32),
+        _ if size == 0 => Err(format!("index {} stands where there is no value at all", shown(text))),
+        _ => Err(wrong_index(text, 0, size - 1)),
     }
 }
 
 #[cold]
-fn wrong_index(text: &str, size: u32) -> String {
+fn wrong_index(text: &str, first: u32, last: u32) -> String {
     let value = shown(text);
     match parse_digits(text) {
-        Some(0) => "index 0 is out of range; indices count from 1, so add 1 to all of them".to_owned(),
-        Some(_) => format!("index {value} is beyond {size}, the largest one there can be; correct it, or the size"),
+        Some(0) if first == 1 => "index 0 is out of range; indices count from 1, so add 1 to all of them".to_owned(),
+        Some(_) => format!("index {value} is beyond {last}, the largest one there can be; correct it, or the size"),
         None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("index {value} is beyond {size}, the largest one there can be; correct it, or the size")
+            format!("index {value} is beyond {last}, the largest one there can be; correct it, or the size")
         }
-        None if text.starts_with('-') => format!("index {value} is negative; indices count from 1"),
-        None => format!("index {value} is not a whole number; indices are whole numbers from 1"),
+        None if text.starts_with('-') => format!("index {value} is negative; indices count from {first}"),
+        None => format!("index {value} is not a whole number; indices are whole numbers from {first}"),
     }
 }
 

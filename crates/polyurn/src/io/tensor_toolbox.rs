@@ -70,7 +70,7 @@ struct Header {
 impl Header {
     fn read(lines: &mut Lines<'_>) -> Result<Self> {
         const KNOWN: &str = "`sptensor`, `tensor` or `matrix`";
-        if !next_line(lines)? {
+        if !lines.advance_to_text()? {
             return Err(lines.error_of_file(format!("the file is empty; its first line must be {KNOWN}")));
         }
         let Some(kind) = Kind::of(lines.text()) else {
@@ -113,20 +113,9 @@ impl Header {
     }
 }
 
-/// Goes to the next line that is not blank.
-fn next_line(lines: &mut Lines<'_>) -> Result<bool> {
-    while lines.advance()? {
-        if !lines.text().trim_ascii().is_empty() {
-            lines.refuse_carriage_return()?;
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// The whole numbers on the next line.
 fn numbers(lines: &mut Lines<'_>, what: &str) -> Result<Vec<u64>> {
-    if !next_line(lines)? {
+    if !lines.advance_to_text()? {
         return Err(lines.error_of_file(format!("the file ends where {what} should stand; is it cut short?")));
     }
     let numbers: Option<Vec<u64>> = lines.text().split_ascii_whitespace().map(parse_digits).collect();
@@ -158,7 +147,7 @@ struct Reader<'a, 's, S> {
 
 impl<S: RowSink> Reader<'_, '_, S> {
     fn read_sparse(&mut self) -> Result<()> {
-        while next_line(&mut self.lines)? {
+        while self.lines.advance_to_text()? {
             self.expect_more()?;
             let mut fields = self.lines.text().split_ascii_whitespace();
             for (axis, (value, &size)) in self.values.iter_mut().zip(&self.header.sizes).enumerate() {
@@ -174,7 +163,7 @@ impl<S: RowSink> Reader<'_, '_, S> {
     }
 
     fn read_dense(&mut self) -> Result<()> {
-        while next_line(&mut self.lines)? {
+        while self.lines.advance_to_text()? {
             // Most files have one count on each line, but they may stand side by side.
             let mut read_to = 0;
             while let Some(field) = field_from(self.lines.text(), read_to) {

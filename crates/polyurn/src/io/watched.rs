@@ -59,6 +59,14 @@ impl<S: RowSink> RowSink for Watched<'_, S> {
         self.sink.index_column(name, first, size);
     }
 
+    fn coded_column(&mut self, name: Option<String>, labels: &[String]) -> bool {
+        self.sink.coded_column(name, labels)
+    }
+
+    fn value_exists(&mut self, column: usize, index: u32) {
+        self.sink.value_exists(column, index);
+    }
+
     fn rows_are_tokens(&mut self) {
         self.sink.rows_are_tokens();
     }

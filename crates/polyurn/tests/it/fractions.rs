@@ -18,7 +18,7 @@ use std::io::Write;
 fn read_text(text: &str) -> Dataset {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    read(file.path(), &ReadOptions { format: Some(Format::Csv), fractions: true }).unwrap()
+    read(file.path(), &ReadOptions { format: Some(Format::Csv), fractions: true, ..Default::default() }).unwrap()
 }
 
 fn bound_to(model: &str, text: &str) -> Binding {

@@ -15,7 +15,7 @@ use new_values::{Collected, NewValues};
 use patterns::Patterns;
 use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
-use polyurn::io::{ReadOptions, Stamp, read_rows_watched};
+use polyurn::io::{Stamp, read_rows_watched};
 use polyurn::predict::{Allocation, Predictor};
 use polyurn::{Error, Stop, Warning};
 use rows::{Binding, Reading, RowReader, ValueNames};
@@ -144,7 +144,7 @@ impl Run<'_> {
         new_values: &mut NewValues,
         take: &mut dyn FnMut(&Binding, &Block, &mut NewValues) -> Result<(), Stopped>,
     ) -> Result<Vec<Warning>, Stopped> {
-        let options = ReadOptions { format: self.args.data.reading.format, fractions: true };
+        let options = self.args.data.reading.file.options(true);
         let mut stopped = None;
         let reading = Reading {
             predictor: self.predictor,
