@@ -4,7 +4,7 @@
 //! A target must not panic, and must not say yes to nonsense: what is read can be written and read again, and what is refused
 //! is refused in one line.
 
-use polyurn::control::{Control, Observer};
+use polyurn::control::{Cancel, Control, Observer};
 use polyurn::counts::Dataset;
 use polyurn::fit_file::FitFile;
 use polyurn::graph::{BindOptions, Binding, ModelSource, bind, bind_without_data};
@@ -221,26 +221,27 @@ fn small_problem() -> (Binding, Scoring) {
     (binding, scoring)
 }
 
-fn run(method: Method, keeper: Keeper) -> Result<f64> {
+fn run(method: Method, keeper: Keeper, cancel: &Cancel) -> Result<f64> {
     let (binding, scoring) = small_problem();
     let scoring = Scoring { method, ..scoring };
     let means = Means { threads: 1, time: None, seed: Seed(1) };
     let settings = PriorSettings::default();
-    Ok(scoring.score(&binding, &settings, means, &mut Control::new(keeper))?.log_marginal)
+    let mut control = Control::new(keeper).with_cancel(cancel.clone());
+    Ok(scoring.score(&binding, &settings, means, &mut control)?.log_marginal)
 }
 
 /// States of all engines as they are when nobody meddles with them.
 static STATES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let state = |method: Method| {
         let keeper = Keeper::default();
-        run(method, keeper.clone()).expect("a small problem");
+        run(method, keeper.clone(), &Cancel::default()).expect("a small problem");
         keeper.0.take().unwrap_or_default()
     };
     METHODS.into_iter().map(state).collect()
 });
 
-/// The first byte names an engine, the others change bytes of its state, or cut it short. Whoever goes on from that may find
-/// another number or refuse it.
+/// The first byte names an engine, the others change bytes of its state, or cut it short. The engine takes that up, or refuses it, and is
+/// stopped: a checksum stands before every state in a file, so it need not go on from nonsense that somebody made on purpose.
 fn checkpoint_state(bytes: &[u8]) {
     let Some((&first, changes)) = bytes.split_first() else { return };
     let ix = usize::from(first) % METHODS.len();
@@ -255,7 +256,9 @@ fn checkpoint_state(bytes: &[u8]) {
     }
     let keeper = Keeper::default();
     *keeper.0.borrow_mut() = Some(state);
-    if let Err(error) = run(METHODS[ix], keeper) {
+    let cancel = Cancel::default();
+    cancel.cancel();
+    if let Err(error) = run(METHODS[ix], keeper, &cancel) {
         check_refusal(&error);
     }
 }

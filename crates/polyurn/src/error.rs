@@ -22,19 +22,19 @@ pub enum Error {
     #[error("{0}")]
     Data(DataError),
     /// The prior is wrong, or does not fit the model.
-    #[error("prior: {0}")]
+    #[error("prior: {}", OneLine(.0))]
     Prior(String),
     /// A setting is out of its range or does not apply.
-    #[error("{0}")]
+    #[error("{}", OneLine(.0))]
     Setting(String),
     /// The work would cost more than the limit that was set.
-    #[error("{0}")]
+    #[error("{}", OneLine(.0))]
     TooCostly(String),
     /// The run was stopped before it had an answer.
     #[error("{0}")]
     Stopped(Stop),
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", OneLine(&path.display().to_string()), OneLine(&source.to_string()))]
     Io {
         /// The file.
         path: PathBuf,
@@ -42,11 +42,26 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A checkpoint is damaged or belongs to another run.
-    #[error("checkpoint: {0}")]
+    #[error("checkpoint: {}", OneLine(.0))]
     Checkpoint(String),
     /// The system starts no thread that could do the work.
     #[error("no thread could be started: {0}; end other programs, or allow more processes")]
     NoThread(std::io::Error),
+}
+
+/// A message as one line, whatever names stand in it: control characters are escaped.
+struct OneLine<'a>(&'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some(at) = rest.find(char::is_control) {
+            let control = rest[at..].chars().next().expect("found there");
+            write!(f, "{}{}", &rest[..at], control.escape_debug())?;
+            rest = &rest[at + control.len_utf8()..];
+        }
+        f.write_str(rest)
+    }
 }
 
 /// Why a run stopped early.
@@ -113,7 +128,7 @@ pub struct ModelError {
 
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "model: {}", self.message)
+        write!(f, "model: {}", OneLine(&self.message))
     }
 }
 
@@ -161,13 +176,33 @@ pub struct DataError {
 
 impl fmt::Display for DataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.source)?;
+        OneLine(&self.source).fmt(f)?;
         if let Some(line) = self.line {
             write!(f, ", line {line}")?;
         }
         if let Some(column) = &self.column {
-            write!(f, ", column {column}")?;
+            write!(f, ", column {}", OneLine(column))?;
         }
-        write!(f, ": {}", self.message)
+        write!(f, ": {}", OneLine(&self.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_is_one_line_whatever_names_stand_in_it() {
+        let errors = [
+            Error::model("node `a\nb` has no size"),
+            Error::data_at("file\r.csv", 3, Some("a\tb"), "value `\0` is\u{85}odd"),
+            Error::Setting("column `\u{1b}[31m`".into()),
+            Error::Io { path: "a\nb".into(), source: std::io::Error::other("two\nlines") },
+        ];
+        let lines: Vec<String> = errors.iter().map(Error::to_string).collect();
+        assert!(lines.iter().all(|line| !line.contains(char::is_control)), "{lines:?}");
+        assert_eq!(lines[0], "model: node `a\\nb` has no size");
+        assert_eq!(lines[1], "file\\r.csv, line 3, column a\\tb: value `\\0` is\\u{85}odd");
+        assert_eq!(Error::Setting("`é` — fine".into()).to_string(), "`é` — fine");
     }
 }
