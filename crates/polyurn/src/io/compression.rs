@@ -6,7 +6,9 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use serde::Serialize;
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
+use std::path::Path;
 
 /// Enough of a file to tell what it is.
 const N_FIRST_BYTES: u64 = 10;
@@ -52,6 +54,14 @@ pub(super) fn see_through<'a>(
         Some(Compression::Gzip) => (decoded(MultiGzDecoder::new(whole), Compression::Gzip), compression),
         Some(Compression::Zstd) => (decoded(ZstdFrames::new(whole), Compression::Zstd), compression),
     })
+}
+
+/// Whether a file that has been opened is compressed; it is left where it was, at its beginning.
+pub(super) fn is_compressed(mut file: &File, path: &Path) -> Result<bool> {
+    let mut first = Vec::new();
+    let read = file.take(N_FIRST_BYTES).read_to_end(&mut first).and_then(|_| file.rewind());
+    read.map_err(|error| Error::Io { path: path.to_owned(), source: error })?;
+    Ok(detect(&first).is_some())
 }
 
 fn detect(first: &[u8]) -> Option<Compression> {

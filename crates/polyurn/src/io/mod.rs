@@ -5,6 +5,8 @@
 //! one arm of `read_stream`; a new format also gets an arm in [`Format`]. All readers stream: memory follows the
 //! distinct rows, not the file.
 
+#[cfg_attr(not(feature = "parquet"), path = "columnar_left_out.rs")]
+mod columnar;
 mod compression;
 mod csv;
 mod lda_c;
@@ -74,12 +76,25 @@ pub enum Format {
     /// LDA-C: a document on each line, words counted from 0.
     #[serde(rename = "lda-c")]
     LdaC,
+    /// Parquet, in builds with the feature `parquet`.
+    Parquet,
+    /// Arrow IPC: a file with a footer (Feather) or a stream, in builds with the feature `parquet`.
+    Arrow,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 7] =
-        [Format::Csv, Format::Tsv, Format::Tns, Format::TensorToolbox, Format::MatrixMarket, Format::Uci, Format::LdaC];
+    pub const ALL: [Format; 9] = [
+        Format::Csv,
+        Format::Tsv,
+        Format::Tns,
+        Format::TensorToolbox,
+        Format::MatrixMarket,
+        Format::Uci,
+        Format::LdaC,
+        Format::Parquet,
+        Format::Arrow,
+    ];
 
     /// The name of the format, as `--format` takes it.
     pub fn name(self) -> &'static str {
@@ -91,6 +106,8 @@ impl Format {
             Format::MatrixMarket => "mtx",
             Format::Uci => "uci",
             Format::LdaC => "lda-c",
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
         }
     }
 
@@ -107,6 +124,8 @@ impl Format {
             "mtx" => Some(Format::MatrixMarket),
             "uci" => Some(Format::Uci),
             "ldac" | "lda-c" => Some(Format::LdaC),
+            "parquet" | "pq" => Some(Format::Parquet),
+            "arrow" | "arrows" | "ipc" | "feather" => Some(Format::Arrow),
             _ => None,
         }
     }
@@ -244,7 +263,20 @@ pub fn read_rows_watched(
     sink.n_all = stamp.n_bytes();
     let input = BufReader::with_capacity(BUFFER_SIZE, Counted { reader: &file, n_bytes });
     let beside = Beside { given: options.vocab.as_deref(), data: Some(path) };
-    let found = read_stream(input, &source, format, beside, &mut sink);
+    let lies_open = matches!(format, Format::Parquet | Format::Arrow) && stamp.n_bytes() > 0;
+    let found = if lies_open && !compression::is_compressed(&file, path)? {
+        let (n_bytes, n_all) = (Rc::clone(&sink.n_bytes), sink.n_all);
+        let told = |share: f64| n_bytes.set((share * n_all as f64) as u64);
+        beside.refuse(format)?;
+        sink.source(&source);
+        let read = match format {
+            Format::Parquet => columnar::read_parquet_file(&file, &source, &told, &mut sink),
+            _ => columnar::read_arrow_file(&file, &source, &mut sink),
+        };
+        read.map(|()| (format, None))
+    } else {
+        read_stream(input, &source, format, beside, &mut sink)
+    };
     match found {
         // Whoever stopped it knows why.
         Err(error @ (Error::Stopped(_) | Error::Io { .. })) => Err(error),
@@ -298,6 +330,8 @@ fn read_stream(
         Format::MatrixMarket => matrix_market::read(input, sink)?,
         Format::Uci => uci::read(input, vocabulary, sink)?,
         Format::LdaC => lda_c::read(input, vocabulary, sink)?,
+        Format::Parquet => columnar::read_parquet_stream(input, sink)?,
+        Format::Arrow => columnar::read_arrow(input, sink)?,
     }
     Ok((format, compression))
 }
