@@ -11,10 +11,13 @@ mod lda_c;
 mod lines;
 mod matrix_market;
 mod model_file;
+mod npy;
+mod npz;
 mod number;
 mod record;
 mod stamp;
 mod summary;
+mod svmlight;
 mod tensor_toolbox;
 mod tns;
 mod uci;
@@ -36,7 +39,7 @@ use record::Delimiter;
 use serde::Serialize;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::str::FromStr;
@@ -74,12 +77,29 @@ pub enum Format {
     /// LDA-C: a document on each line, words counted from 0.
     #[serde(rename = "lda-c")]
     LdaC,
+    /// SVMlight and LIBSVM: a label on each line, then one-based features and their counts.
+    #[serde(rename = "svmlight")]
+    SvmLight,
+    /// A dense array of NumPy.
+    Npy,
+    /// A sparse matrix of SciPy, or one dense array, in an archive of NumPy.
+    Npz,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 7] =
-        [Format::Csv, Format::Tsv, Format::Tns, Format::TensorToolbox, Format::MatrixMarket, Format::Uci, Format::LdaC];
+    pub const ALL: [Format; 10] = [
+        Format::Csv,
+        Format::Tsv,
+        Format::Tns,
+        Format::TensorToolbox,
+        Format::MatrixMarket,
+        Format::Uci,
+        Format::LdaC,
+        Format::SvmLight,
+        Format::Npy,
+        Format::Npz,
+    ];
 
     /// The name of the format, as `--format` takes it.
     pub fn name(self) -> &'static str {
@@ -91,6 +111,9 @@ impl Format {
             Format::MatrixMarket => "mtx",
             Format::Uci => "uci",
             Format::LdaC => "lda-c",
+            Format::SvmLight => "svmlight",
+            Format::Npy => "npy",
+            Format::Npz => "npz",
         }
     }
 
@@ -107,6 +130,9 @@ impl Format {
             "mtx" => Some(Format::MatrixMarket),
             "uci" => Some(Format::Uci),
             "ldac" | "lda-c" => Some(Format::LdaC),
+            "svmlight" | "svm" | "libsvm" => Some(Format::SvmLight),
+            "npy" => Some(Format::Npy),
+            "npz" => Some(Format::Npz),
             _ => None,
         }
     }
@@ -151,6 +177,19 @@ pub struct ReadOptions {
     pub fractions: bool,
     /// The words of a file of word numbers, one on each line; `None` goes by files beside it that are called as usual.
     pub vocab: Option<PathBuf>,
+    /// Whether labels of rows become a column, in formats that have them.
+    pub labels: bool,
+    /// Bytes that a compressed file may unpack to; `None` for [`MOST_UNPACKED`].
+    pub max_unpacked: Option<u64>,
+}
+
+/// Bytes that a compressed file may unpack to, unless it is said otherwise.
+pub const MOST_UNPACKED: u64 = 64_000_000_000;
+
+impl ReadOptions {
+    fn most_unpacked(&self) -> u64 {
+        self.max_unpacked.unwrap_or(MOST_UNPACKED)
+    }
 }
 
 /// What a reader learned of a file besides its data.
@@ -227,8 +266,7 @@ pub fn read_rows_watched(
             Error::Setting(message)
         })?;
         let input = BufReader::with_capacity(BUFFER_SIZE, std::io::stdin().lock());
-        let beside = Beside { given: options.vocab.as_deref(), data: None };
-        return read_stream(input, "standard input", format, beside, &mut sink);
+        return read_stream(input, "standard input", None, format, options, &mut sink);
     }
     let source = path.display().to_string();
     // A file that is not there is the first thing to say.
@@ -243,8 +281,7 @@ pub fn read_rows_watched(
     let stamp = Stamp::of_open(&file, path)?;
     sink.n_all = stamp.n_bytes();
     let input = BufReader::with_capacity(BUFFER_SIZE, Counted { reader: &file, n_bytes });
-    let beside = Beside { given: options.vocab.as_deref(), data: Some(path) };
-    let found = read_stream(input, &source, format, beside, &mut sink);
+    let found = read_stream(input, &source, Some(path), format, options, &mut sink);
     match found {
         // Whoever stopped it knows why.
         Err(error @ (Error::Stopped(_) | Error::Io { .. })) => Err(error),
@@ -266,22 +303,39 @@ pub fn read_rows_watched(
 /// As for [`read`].
 pub fn read_from(input: impl BufRead, source: &str, format: Format) -> Result<Dataset> {
     let mut builder = DatasetBuilder::new(source);
-    read_stream(input, source, format, Beside::default(), &mut builder)?;
+    read_stream(input, source, None, format, &ReadOptions::default(), &mut builder)?;
     Ok(builder.finish())
 }
 
 /// Sees through compression and hands the input to the reader of its format. Says which that was: Tensor Toolbox text goes by the
 /// extension of FROSTT files too, and is told by its first line.
 fn read_stream(
-    input: impl BufRead,
+    mut input: impl BufRead,
     source: &str,
+    path: Option<&Path>,
     format: Format,
-    beside: Beside<'_>,
+    options: &ReadOptions,
     sink: &mut impl RowSink,
 ) -> Result<(Format, Option<Compression>)> {
-    let (reader, compression) = compression::see_through(input, source)?;
-    let mut input = Input { reader, source: source.to_owned() };
     sink.source(source);
+    let beside = Beside { given: options.vocab.as_deref(), data: path, most: options.most_unpacked() };
+    options.check_labels(format)?;
+    let unreadable = |error| Error::Io { path: source.into(), source: error };
+    if format == Format::Npz && input.fill_buf().map_err(unreadable)?.starts_with(ZIP) {
+        beside.refuse(format)?;
+        let most = options.most_unpacked();
+        match path {
+            Some(path) => npz::read(&|| open_again(path), source, most, sink)?,
+            None => {
+                let mut packed = Vec::new();
+                input.read_to_end(&mut packed).map_err(unreadable)?;
+                npz::read(&|| Ok(Box::new(Cursor::new(&packed[..]))), source, most, sink)?;
+            }
+        }
+        return Ok((format, None));
+    }
+    let (reader, compression) = compression::see_through(input, source, options.most_unpacked())?;
+    let mut input = Input { reader, source: source.to_owned() };
     let format = match format {
         Format::Tns if tensor_toolbox::is_header(input.first_bytes()?) => Format::TensorToolbox,
         format => format,
@@ -298,8 +352,33 @@ fn read_stream(
         Format::MatrixMarket => matrix_market::read(input, sink)?,
         Format::Uci => uci::read(input, vocabulary, sink)?,
         Format::LdaC => lda_c::read(input, vocabulary, sink)?,
+        Format::SvmLight => svmlight::read(input, options.labels, sink)?,
+        Format::Npy => npy::read(input, sink)?,
+        Format::Npz => {
+            let message = "this is no archive of NumPy; save the matrix by `scipy.sparse.save_npz`";
+            return Err(Error::data(source, message));
+        }
     }
     Ok((format, compression))
+}
+
+/// What a zip archive begins with.
+const ZIP: &[u8] = b"PK\x03\x04";
+
+fn open_again<'a>(path: &Path) -> Result<Box<dyn npz::ReadSeek + 'a>> {
+    let file = File::open(path).map_err(|error| Error::Io { path: path.to_owned(), source: error })?;
+    Ok(Box::new(BufReader::with_capacity(BUFFER_SIZE, file)))
+}
+
+impl ReadOptions {
+    fn check_labels(&self, format: Format) -> Result<()> {
+        if !self.labels || format == Format::SvmLight {
+            return Ok(());
+        }
+        let message =
+            format!("--labels: files of format {format} have no labels of rows, only svmlight has; leave it out");
+        Err(Error::Setting(message))
+    }
 }
 
 /// What a reader gets: bytes, decompressed, and the name of their source.
@@ -346,6 +425,9 @@ mod tests {
             ("a.uci", Some(Format::Uci)),
             ("a.ldac.gz", Some(Format::LdaC)),
             ("a.LDA-C", Some(Format::LdaC)),
+            ("a.svmlight.gz", Some(Format::SvmLight)),
+            ("a.npy", Some(Format::Npy)),
+            ("a.npz", Some(Format::Npz)),
             ("a.txt", None),
             ("csv", None),
             ("a.gz", None),
@@ -459,6 +541,7 @@ mod tests {
             "\u{feff}a,\"b\n",
             "3\n4\n2\n",
             "2 0:1 3:4\n",
+            "\u{93}",
             "\x1f",
             "(",
         ]);
@@ -470,6 +553,10 @@ mod tests {
             let mut bytes = match start {
                 "\x1f" => vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3],
                 "(" => vec![0x28, 0xb5, 0x2f, 0xfd],
+                "\u{93}" => {
+                    let text = b"{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2)}";
+                    [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text].concat()
+                }
                 text => text.as_bytes().to_vec(),
             };
             bytes.extend(middle);
