@@ -4,6 +4,7 @@ use crate::args::FitArgs;
 use crate::output::{Failure, write_atomically};
 use polyurn::Error;
 use polyurn::fit_file::{self, FitFile};
+use polyurn::io::Cuts;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub fn digest_of(path: &Path) -> Result<Option<String>, Failure> {
 }
 
 /// Flags that were given, by name.
-pub fn settings(args: &FitArgs) -> Value {
+pub fn settings(args: &FitArgs, cuts: &[Cuts]) -> Value {
     let (particles, sweeps, stream, prior) = (&args.particles, &args.sweeps, &args.stream, &args.prior);
     let shown = |value: Option<String>| value.map_or(Value::Null, Value::from);
     let pseudo: Map<String, Value> =
@@ -72,6 +73,9 @@ pub fn settings(args: &FitArgs) -> Value {
         "time_limit_seconds": args.limits.time_limit.map(|limit| limit.as_secs_f64()),
         "max_memory": args.limits.max_memory,
     });
+    if !cuts.is_empty() {
+        all["bins"] = json!(cuts);
+    }
     let file = &args.data.reading.file;
     all["vocab"] = json!(file.vocab.as_ref().map(|path| path.display().to_string()));
     all["labels"] = json!(file.labels.then_some(true));

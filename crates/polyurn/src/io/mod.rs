@@ -5,6 +5,7 @@
 //! one arm of `read_stream`; a new format also gets an arm in [`Format`]. All readers stream: memory follows the
 //! distinct rows, not the file.
 
+mod bins;
 mod compression;
 mod csv;
 mod lda_c;
@@ -26,6 +27,7 @@ mod vocabulary;
 mod watched;
 mod write;
 
+pub use bins::{BinMethod, BinSpec, Cuts, find_cuts};
 pub use compression::Compression;
 pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model, read_model_file, read_prior_file};
 pub use number::count_of;
@@ -169,7 +171,7 @@ impl FromStr for Format {
 }
 
 /// How to read a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReadOptions {
     /// The format; `None` goes by the extension.
     pub format: Option<Format>,
@@ -181,6 +183,8 @@ pub struct ReadOptions {
     pub labels: bool,
     /// Bytes that a compressed file may unpack to; `None` for [`MOST_UNPACKED`].
     pub max_unpacked: Option<u64>,
+    /// Columns of CSV and TSV whose numbers become categories, see [`find_cuts`]; columns that the file has not are passed over.
+    pub cuts: Vec<Cuts>,
 }
 
 /// Bytes that a compressed file may unpack to, unless it is said otherwise.
@@ -345,8 +349,8 @@ fn read_stream(
         _ => beside.refuse(format).map(|()| None)?,
     };
     match format {
-        Format::Csv => csv::read(input, Delimiter::Comma, sink)?,
-        Format::Tsv => csv::read(input, Delimiter::Tab, sink)?,
+        Format::Csv => csv::read(input, Delimiter::Comma, &options.cuts, sink)?,
+        Format::Tsv => csv::read(input, Delimiter::Tab, &options.cuts, sink)?,
         Format::Tns => tns::read(input, sink)?,
         Format::TensorToolbox => tensor_toolbox::read(input, sink)?,
         Format::MatrixMarket => matrix_market::read(input, sink)?,
