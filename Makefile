@@ -9,7 +9,7 @@ PROGRAM = $$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)
 BESIDE := numpy scipy pandas polars pyarrow sparse scikit-learn matplotlib arviz tqdm
 PEERS := pgmpy pyttb stepmix
 
-.PHONY: test test-rust test-browser test-python test-install test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc deny advisories fuzz dist test-dist
+.PHONY: test test-rust test-browser test-python test-install test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc deny advisories fuzz dist test-dist test-parquet
 
 test: test-rust test-python test-browser
 
@@ -24,6 +24,10 @@ test-browser:
 # Long statistical suites: everything, also the tests marked as ignored, with optimisation; the notebooks; and `pip install .`.
 test-long: test-notebooks test-install
 	$(CARGO) test --workspace --release -- --include-ignored
+
+# Parquet and Arrow IPC, which are not in other builds: two to four minutes more to compile.
+test-parquet: $(VENV)/python-tests
+	CARGO="$(CARGO)" tests/parquet
 
 # `pip install .` in a clean environment from a clean clone of what is committed.
 test-install:

@@ -7,7 +7,7 @@ use crate::text::{
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use polyurn::engine::exact::TotalsRange;
 use polyurn::engine::smc::When;
-use polyurn::io::{Format, ReadOptions};
+use polyurn::io::{BinSpec, Format, ReadOptions};
 use polyurn::predict::Draw;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -93,24 +93,41 @@ pub struct DataArgs {
 /// What a data file is.
 #[derive(Debug, Args)]
 pub struct FileArgs {
-    /// Format of the data file, if its name does not tell: csv, tsv, tns, tensor-toolbox, mtx, uci or lda-c.
+    /// Format of the data file, if its name does not tell: csv, tsv, tns, tensor-toolbox, mtx, uci, lda-c,
+    /// svmlight, npy or npz.
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// The words of a uci or lda-c file, one on each line [default: a file of a usual name beside it, such as
     /// vocab.NAME.txt].
     #[arg(long, value_name = "FILE")]
     pub vocab: Option<PathBuf>,
+    /// Read the labels of a svmlight file, too, as a column `label`.
+    #[arg(long)]
+    pub labels: bool,
+    /// What a compressed file may unpack to [default: 64G].
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, allow_hyphen_values = true)]
+    pub max_unpacked: Option<u64>,
+    /// Cut the numbers of these columns of a table into N categories, by kmeans, quantile or width [default method: kmeans].
+    #[arg(long, value_name = "COLUMNS=N[:METHOD]")]
+    pub bin: Vec<BinSpec>,
 }
 
 impl FileArgs {
-    /// How to read the file, with whole counts or fractions too.
-    pub fn options(&self, fractions: bool) -> ReadOptions {
-        ReadOptions { format: self.format, fractions, vocab: self.vocab.clone() }
+    /// How to read the file, with whole counts or fractions too, but for cuts, which have to be found.
+    pub fn uncut(&self, fractions: bool) -> ReadOptions {
+        let (vocab, labels, max_unpacked) = (self.vocab.clone(), self.labels, self.max_unpacked);
+        ReadOptions { format: self.format, fractions, vocab, labels, max_unpacked, cuts: Vec::new() }
     }
 
     /// A flag that was given, if one was.
     pub fn given(&self) -> Option<&'static str> {
-        let flags = [("--format", self.format.is_some()), ("--vocab", self.vocab.is_some())];
+        let flags = [
+            ("--format", self.format.is_some()),
+            ("--vocab", self.vocab.is_some()),
+            ("--labels", self.labels),
+            ("--max-unpacked", self.max_unpacked.is_some()),
+            ("--bin", !self.bin.is_empty()),
+        ];
         flags.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
     }
 }
@@ -761,7 +778,7 @@ pub struct CheckArgs {
 pub struct InfoArgs {
     /// Fit file to describe, from `polyurn fit -o FIT`.
     #[arg(value_name = "FIT", conflicts_with_all = [
-        "model", "data", "seen", "dot", "format", "vocab", "columns", "a", "shape", "b", "tied_prior", "pseudo_count", "prior",
+        "model", "data", "seen", "dot", "format", "vocab", "labels", "max_unpacked", "bin", "columns", "a", "shape", "b", "tied_prior", "pseudo_count", "prior",
     ])]
     pub fit: Option<PathBuf>,
     /// Model to describe, as for `score`.

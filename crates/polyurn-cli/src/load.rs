@@ -8,7 +8,7 @@ use polyurn::Warning;
 use polyurn::counts::Dataset;
 use polyurn::engine::anneal::Truth;
 use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind, bind_owned};
-use polyurn::io::{Origin, read_model, read_prior_file, read_watched};
+use polyurn::io::{Origin, ReadOptions, find_cuts, read_model, read_prior_file, read_watched};
 use polyurn::prior::{PriorSettings, TiedPrior};
 use std::path::Path;
 
@@ -90,10 +90,23 @@ impl GivenModel {
     }
 }
 
+/// How to read a data file, with the cuts of columns found in a first pass. The result tells them.
+pub fn reading(path: &Path, file: &FileArgs, fractions: bool, output: &Output) -> Result<ReadOptions, Failure> {
+    let mut options = file.uncut(fractions);
+    if !file.bin.is_empty() {
+        let (cuts, warnings) = find_cuts(path, &options, &file.bin)?;
+        output.warn(&warnings);
+        output.keep_cuts(&cuts);
+        options.cuts = cuts;
+    }
+    Ok(options)
+}
+
 /// Reads a data file of whole counts, or of fractions too.
 pub fn load_data(path: &Path, file: &FileArgs, fractions: bool, output: &Output) -> Result<(Dataset, Origin), Failure> {
+    let options = reading(path, file, fractions, output)?;
     let mut control = watched(output);
-    Ok(read_watched(path, &file.options(fractions), &mut |share| control.tick("reading", share))?)
+    Ok(read_watched(path, &options, &mut |share| control.tick("reading", share))?)
 }
 
 /// Reads data of whole counts, or of fractions too, and binds the model to them.

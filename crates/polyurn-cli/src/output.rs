@@ -1,6 +1,7 @@
 //! Results to standard output or a file, notes to standard error, failures to exit codes.
 
 use crate::args::OutputArgs;
+use polyurn::io::Cuts;
 pub use polyurn::shown::number;
 use polyurn::{Error, Seed, Stop, Warning};
 use serde_json::Value;
@@ -85,6 +86,8 @@ pub struct Output {
     path: Option<PathBuf>,
     seed: Seed,
     is_seed_drawn: bool,
+    /// Where columns of the data were cut into categories.
+    cuts: Mutex<Vec<Cuts>>,
     /// Threads for independent runs.
     pub n_threads: usize,
 }
@@ -103,6 +106,7 @@ impl Output {
             path: args.output.clone(),
             seed: Seed(args.seed.unwrap_or_else(fresh_seed)),
             is_seed_drawn: args.seed.is_none(),
+            cuts: Mutex::default(),
             n_threads,
         })
     }
@@ -159,9 +163,28 @@ impl Output {
         }
     }
 
+    /// Keeps where columns were cut, for the result.
+    pub fn keep_cuts(&self, cuts: &[Cuts]) {
+        *self.cuts.lock().unwrap_or_else(PoisonError::into_inner) = cuts.to_vec();
+    }
+
+    /// Where columns were cut.
+    pub fn cuts(&self) -> Vec<Cuts> {
+        self.cuts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Prints the JSON object or the text, whichever is wanted.
     pub fn result(&self, json: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        let result = if self.json { format!("{:#}\n", json()) } else { text() };
+        let result = if self.json {
+            let mut object = json();
+            let cuts = self.cuts();
+            if !cuts.is_empty() {
+                object["bins"] = serde_json::json!(cuts);
+            }
+            format!("{object:#}\n")
+        } else {
+            text()
+        };
         self.write(|out| out.write_all(result.as_bytes()))
     }
 

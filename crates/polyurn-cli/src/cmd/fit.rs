@@ -69,7 +69,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
             sha256: digest_of(&args.data.data)?,
             is_seen: is_seen.clone(),
             has_prior,
-            settings: settings(args),
+            settings: settings(args, &output.cuts()),
             seed: output.seed(),
             command_line: command_line(),
         };

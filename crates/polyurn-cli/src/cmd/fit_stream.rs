@@ -52,7 +52,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     };
     let reading = Reading {
         path: args.data.data.clone(),
-        options: args.data.reading.file.options(false),
+        options: crate::load::reading(&args.data.data, &args.data.reading.file, false, &output)?,
         n_passes: args.stream.passes.unwrap_or(1),
         batches: BatchOptions {
             n_rows: args.stream.batch.unwrap_or(BATCH) as usize,
@@ -91,7 +91,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
             sha256: digest_of(&args.data.data)?,
             is_seen: stream_seen,
             has_prior: true,
-            settings: given_settings(args),
+            settings: given_settings(args, &output.cuts()),
             seed: output.seed(),
             command_line: command_line(),
         };

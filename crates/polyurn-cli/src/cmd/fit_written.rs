@@ -4,6 +4,7 @@ use crate::args::FitArgs;
 use crate::output::{Failure, write_atomically};
 use polyurn::Error;
 use polyurn::fit_file::{self, FitFile};
+use polyurn::io::Cuts;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -25,12 +26,12 @@ pub fn digest_of(path: &Path) -> Result<Option<String>, Failure> {
 }
 
 /// Flags that were given, by name.
-pub fn settings(args: &FitArgs) -> Value {
+pub fn settings(args: &FitArgs, cuts: &[Cuts]) -> Value {
     let (particles, sweeps, stream, prior) = (&args.particles, &args.sweeps, &args.stream, &args.prior);
     let shown = |value: Option<String>| value.map_or(Value::Null, Value::from);
     let pseudo: Map<String, Value> =
         prior.pseudo_count.iter().map(|(node, values)| (node.clone(), json!(values.0))).collect();
-    let all = json!({
+    let mut all = json!({
         "model": args.model.model,
         "a": prior.a.as_ref().map(|values| values.0.clone()),
         "shape": prior.shape,
@@ -39,7 +40,6 @@ pub fn settings(args: &FitArgs) -> Value {
         "pseudo_count": if pseudo.is_empty() { Value::Null } else { Value::Object(pseudo) },
         "prior": prior.prior,
         "format": args.data.reading.file.format.map(|format| format.name()),
-        "vocab": args.data.reading.file.vocab.as_ref().map(|path| path.display().to_string()),
         "columns": args.data.reading.columns,
         "particles": particles.particles,
         "runs": particles.runs,
@@ -73,6 +73,12 @@ pub fn settings(args: &FitArgs) -> Value {
         "time_limit_seconds": args.limits.time_limit.map(|limit| limit.as_secs_f64()),
         "max_memory": args.limits.max_memory,
     });
+    if !cuts.is_empty() {
+        all["bins"] = json!(cuts);
+    }
+    let file = &args.data.reading.file;
+    all["vocab"] = json!(file.vocab.as_ref().map(|path| path.display().to_string()));
+    all["labels"] = json!(file.labels.then_some(true));
     match all {
         Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>().into(),
         other => other,

@@ -16,7 +16,7 @@ use polyurn::engine::smc::{Crew, Settled};
 use polyurn::engine::sweeps::Vb;
 use polyurn::fit_file::{FitData, FitFile, FitPrior, Intensity};
 use polyurn::graph::{NodeIndex, TableIndex, local_nodes};
-use polyurn::io::read_rows_watched;
+use polyurn::io::{ReadOptions, read_rows_watched};
 use polyurn::predict::{Draw, Predictor, Workspace};
 use polyurn::prior::Prior;
 use polyurn::score::free_sizes;
@@ -296,7 +296,8 @@ impl<'a> Scoring<'a> {
         };
         let mut reader = RowReader::new(how, new_values, take);
         let mut control = watched(self.output);
-        let options = reading.file.options(true);
+        // As the data were cut that were fitted.
+        let options = ReadOptions { cuts: self.output.cuts(), ..reading.file.uncut(true) };
         read_rows_watched(self.path, &options, &mut reader, &mut |share| control.tick("held out", share))?;
         reader.finish()?;
         Ok(reader.take_warnings())

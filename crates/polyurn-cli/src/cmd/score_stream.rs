@@ -63,7 +63,7 @@ pub fn run(args: &ScoreArgs) -> Result<(), Failure> {
     }
     let reading = Reading {
         path: args.data.data.clone(),
-        options: args.data.reading.file.options(false),
+        options: crate::load::reading(&args.data.data, &args.data.reading.file, false, &output)?,
         n_passes: 1,
         batches: BatchOptions {
             n_rows: batch as usize,

@@ -38,3 +38,39 @@ fn a_vocabulary_is_refused_where_it_does_not_belong() {
     let message = refused(&["check", "t.ldac", "--vocab", "none"]);
     assert!(message.contains("none: "), "{message}");
 }
+
+#[test]
+fn cuts_of_numbers_are_kept_and_used_again() {
+    let folder = Folder::new();
+    let rows: Vec<(f64, &str)> =
+        (0..40).map(|n| (f64::from(n % 20) / 10.0, if n % 20 < 9 { "a" } else { "b" })).collect();
+    let table: String = rows.iter().map(|(x, y)| format!("{x},{y}\n")).collect();
+    folder.write("t.csv", format!("x,y\n{table}"));
+    let cut: String = rows.iter().map(|(x, y)| format!("{},{y}\n", if *x < 0.95 { "low" } else { "high" })).collect();
+    folder.write("cut.csv", format!("x,y\n{cut}"));
+    let bin = ["--bin", "x=2:kmeans"];
+    let score =
+        |data: &str, bin: &[&str]| folder.json(&[&["score", "--model", "x -> y", "--data", data], bin].concat());
+    let scored = score("t.csv", &bin);
+    assert_eq!(scored["log_marginal"], score("cut.csv", &[])["log_marginal"]);
+    assert_eq!(scored["bins"], serde_json::json!([{ "column": "x", "method": "kmeans", "cuts": [0.95] }]));
+    let fit = ["fit", "--model", "x -> y", "--data", "t.csv", "--method", "exact", "-q", "--json", "-o", "t.polyurn"];
+    let fitted: serde_json::Value = serde_json::from_str(&folder.ok(&[&fit[..], &bin].concat())).unwrap();
+    assert_eq!(fitted["bins"], scored["bins"]);
+    // Numbers that the fit never saw have a category too.
+    folder.write("new.csv", "x,y\n-7,a\n99,b\n,b\n");
+    folder.write("named.csv", "x,y\n< 0.95,a\n>= 0.95,b\n,b\n");
+    let predicted = |data: &str| folder.ok(&["predict", "--fit", "t.polyurn", "--data", data, "-q"]);
+    assert_eq!(predicted("new.csv"), predicted("named.csv"));
+    let refused = |args: &[&str]| folder.fails(args).1;
+    let message = refused(&["predict", "--fit", "t.polyurn", "--data", "new.csv", "--bin", "x=2"]);
+    assert!(message.contains("a fit keeps its own cuts"), "{message}");
+    let message = refused(&["score", "--model", "x -> y", "--data", "t.csv", "--bin", "y=2"]);
+    assert!(message.contains("t.csv, line 2, column y: `a` is not a number"), "{message}");
+    let message = refused(&["score", "--model", "x -> y", "--data", "-", "--format", "csv", "--bin", "x=2"]);
+    assert!(message.contains("can be read only once"), "{message}");
+    let message = refused(&["score", "--model", "x -> y", "--data", "t.csv", "--bin", "x"]);
+    assert!(message.contains("--bin") && message.contains("NAME=N"), "{message}");
+    let compared = folder.json(&["compare", "--model", "x -> y", "--model", "x; y", "--data", "t.csv", "--bin", "x=2"]);
+    assert_eq!(compared["bins"], scored["bins"]);
+}

@@ -6,6 +6,7 @@
 //! - An Arrow file may be one with a footer (`.arrow`, Feather) or a stream; which it is its first bytes tell.
 
 use super::Input;
+use super::bins::Cuts;
 use super::lines::shown;
 use super::number::{CountStyle, count_of, parse_count};
 use crate::counts::{Cell, RowCount, RowSink};
@@ -43,28 +44,34 @@ const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 pub(super) type Told<'t> = &'t dyn Fn(f64);
 
 /// Reads a Parquet file where it lies.
-pub(super) fn read_parquet_file(file: &File, source: &str, told: Told<'_>, sink: &mut impl RowSink) -> Result<()> {
+pub(super) fn read_parquet_file(
+    file: &File,
+    source: &str,
+    cuts: &[Cuts],
+    told: Told<'_>,
+    sink: &mut impl RowSink,
+) -> Result<()> {
     let file = file.try_clone().map_err(|error| Error::Io { path: source.into(), source: error })?;
-    read_parquet(file, source, told, sink)
+    read_parquet(file, source, cuts, told, sink)
 }
 
 /// Reads Parquet from what can only be read from one end to the other: all of it is held in memory, since its end says what is in it.
-pub(super) fn read_parquet_stream(input: Input<'_>, sink: &mut impl RowSink) -> Result<()> {
+pub(super) fn read_parquet_stream(input: Input<'_>, cuts: &[Cuts], sink: &mut impl RowSink) -> Result<()> {
     let source = input.source.clone();
-    read_parquet(bytes::Bytes::from(all(input)?), &source, &|_| (), sink)
+    read_parquet(bytes::Bytes::from(all(input)?), &source, cuts, &|_| (), sink)
 }
 
 /// Reads Arrow IPC, with a footer or as a stream.
-pub(super) fn read_arrow(mut input: Input<'_>, sink: &mut impl RowSink) -> Result<()> {
+pub(super) fn read_arrow(mut input: Input<'_>, cuts: &[Cuts], sink: &mut impl RowSink) -> Result<()> {
     let source = input.source.clone();
     if input.first_bytes()?.starts_with(ARROW_FILE) {
-        return read_arrow_footed(Cursor::new(all(input)?), &source, sink);
+        return read_arrow_footed(Cursor::new(all(input)?), &source, cuts, sink);
     }
     let kind = "Arrow stream";
     let last = Rc::default();
     let reader = Ending { reader: input.reader, last: Rc::clone(&last) };
     let batches = StreamReader::try_new(reader, None).map_err(|error| damaged(&source, kind, &error))?;
-    Table { source: &source, kind, n_rows: 0, sink }.read(batches, 0, &|_| ())?;
+    Table { source: &source, kind, cuts, binned: Vec::new(), n_rows: 0, sink }.read(batches, 0, &|_| ())?;
     // A stream may end without a mark; but then nobody can tell whether it is whole.
     if last.get() == END_OF_STREAM { Ok(()) } else { Err(damaged(&source, kind, &"the mark of its end is missing")) }
 }
@@ -89,27 +96,28 @@ impl<R: Read> Read for Ending<R> {
 }
 
 /// Reads an Arrow file where it lies.
-pub(super) fn read_arrow_file(mut file: &File, source: &str, sink: &mut impl RowSink) -> Result<()> {
+pub(super) fn read_arrow_file(mut file: &File, source: &str, cuts: &[Cuts], sink: &mut impl RowSink) -> Result<()> {
     let unreadable = |error| Error::Io { path: source.into(), source: error };
     let mut first = Vec::new();
     file.take(ARROW_FILE.len() as u64).read_to_end(&mut first).map_err(unreadable)?;
     file.rewind().map_err(unreadable)?;
     let reader = BufReader::with_capacity(super::BUFFER_SIZE, file);
     if first == ARROW_FILE {
-        return read_arrow_footed(reader, source, sink);
+        return read_arrow_footed(reader, source, cuts, sink);
     }
-    read_arrow(Input { reader: Box::new(reader), source: source.to_owned() }, sink)
+    read_arrow(Input { reader: Box::new(reader), source: source.to_owned() }, cuts, sink)
 }
 
-fn read_arrow_footed(reader: impl Read + Seek, source: &str, sink: &mut impl RowSink) -> Result<()> {
+fn read_arrow_footed(reader: impl Read + Seek, source: &str, cuts: &[Cuts], sink: &mut impl RowSink) -> Result<()> {
     let kind = "Arrow file";
     let batches = FileReader::try_new(reader, None).map_err(|error| damaged(source, kind, &error))?;
-    Table { source, kind, n_rows: 0, sink }.read(batches, 0, &|_| ())
+    Table { source, kind, cuts, binned: Vec::new(), n_rows: 0, sink }.read(batches, 0, &|_| ())
 }
 
 fn read_parquet(
     chunks: impl ChunkReader + 'static,
     source: &str,
+    cuts: &[Cuts],
     told: Told<'_>,
     sink: &mut impl RowSink,
 ) -> Result<()> {
@@ -117,7 +125,7 @@ fn read_parquet(
     let builder = ParquetRecordBatchReaderBuilder::try_new(chunks).map_err(|error| damaged(source, kind, &error))?;
     let n_rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
     let batches = builder.with_batch_size(BATCH).build().map_err(|error| damaged(source, kind, &error))?;
-    Table { source, kind, n_rows: 0, sink }.read(batches, n_rows, told)
+    Table { source, kind, cuts, binned: Vec::new(), n_rows: 0, sink }.read(batches, n_rows, told)
 }
 
 /// All bytes of an input.
@@ -139,9 +147,20 @@ fn damaged(source: &str, kind: &str, error: &dyn Display) -> Error {
 struct Table<'a, S> {
     source: &'a str,
     kind: &'static str,
+    cuts: &'a [Cuts],
+    /// How each column is cut into categories, if it is.
+    binned: Vec<Option<Binned<'a>>>,
     /// Rows of the batches before.
     n_rows: u64,
     sink: &'a mut S,
+}
+
+/// A column of numbers that are cut into categories.
+struct Binned<'a> {
+    cuts: &'a Cuts,
+    labels: Vec<String>,
+    /// Whether whoever takes the rows wants labels.
+    wants_labels: bool,
 }
 
 impl<S: RowSink> Table<'_, S> {
@@ -185,8 +204,14 @@ impl<S: RowSink> Table<'_, S> {
                 );
                 return Err(self.error(message));
             }
-            if Some(ix) != count_ix {
-                self.sink.label_column(Some(field.name().clone()));
+            let cuts = self.cuts.iter().find(|cuts| cuts.column == *field.name()).filter(|_| Some(ix) != count_ix);
+            let name = Some(field.name().clone());
+            self.binned.push(cuts.map(|cuts| {
+                let labels = cuts.labels();
+                Binned { cuts, wants_labels: !self.sink.coded_column(name.clone(), &labels), labels }
+            }));
+            if Some(ix) != count_ix && cuts.is_none() {
+                self.sink.label_column(name);
             }
         }
         if count_ix.is_none() {
@@ -202,10 +227,15 @@ impl<S: RowSink> Table<'_, S> {
     }
 
     fn take(&mut self, batch: &RecordBatch, schema: &Schema, count_ix: Option<usize>) -> Result<()> {
-        let columns: Vec<Column> = (0..batch.num_columns())
-            .filter(|&ix| Some(ix) != count_ix)
-            .map(|ix| Column::new(batch.column(ix)).map_err(|what| self.error_in(schema.field(ix).name(), 0, &what)))
-            .collect::<Result<_>>()?;
+        let mut columns = Vec::with_capacity(batch.num_columns());
+        for ix in (0..batch.num_columns()).filter(|&ix| Some(ix) != count_ix) {
+            let name = schema.field(ix).name();
+            let mut column = Column::new(batch.column(ix)).map_err(|what| self.error_in(name, 0, &what))?;
+            if let Some(binned) = &self.binned[ix] {
+                column.cut(binned).map_err(|(row, what)| self.error_in(name, self.n_rows + row as u64 + 1, &what))?;
+            }
+            columns.push(column);
+        }
         let counts = match count_ix {
             Some(ix) => Some(Numbers::new(batch.column(ix)).map_err(|what| self.error_in(COUNT, 0, &what))?),
             None => None,
@@ -249,6 +279,8 @@ struct Column {
     labels: Vec<String>,
     /// For each row a place in `labels`; none where the value is missing.
     codes: Vec<Option<u32>>,
+    /// Whether the codes are known to whoever takes the rows, and the labels are not wanted.
+    are_categories: bool,
 }
 
 impl Column {
@@ -277,7 +309,7 @@ impl Column {
             None => Ok(None),
         };
         let codes = (0..array.len()).map(code).collect::<std::result::Result<_, _>>()?;
-        Ok(Column { labels: values.labels, codes })
+        Ok(Column { labels: values.labels, codes, are_categories: false })
     }
 
     fn of_values(array: &ArrayRef) -> Self {
@@ -288,7 +320,7 @@ impl Column {
             DataType::Boolean => Column::of_texts(
                 array.as_boolean().iter().map(|truth| truth.map(|truth| if truth { "True" } else { "False" })),
             ),
-            DataType::Null => Column { labels: Vec::new(), codes: vec![None; array.len()] },
+            DataType::Null => Column { labels: Vec::new(), codes: vec![None; array.len()], are_categories: false },
             DataType::Int8 => Column::of_numbers::<Int8Type>(array),
             DataType::Int16 => Column::of_numbers::<Int16Type>(array),
             DataType::Int32 => Column::of_numbers::<Int32Type>(array),
@@ -305,7 +337,7 @@ impl Column {
 
     fn of_texts<'t>(texts: impl Iterator<Item = Option<&'t str>>) -> Self {
         // Neighbours are often alike; the builder finds out who else is.
-        let mut column = Column { labels: Vec::new(), codes: Vec::new() };
+        let mut column = Column { labels: Vec::new(), codes: Vec::new(), are_categories: false };
         for text in texts {
             // An empty text is a missing value, as in CSV.
             let code = text.filter(|text| !text.is_empty()).map(|text| column.code(text));
@@ -318,7 +350,7 @@ impl Column {
     where
         T::Native: Display,
     {
-        let mut column = Column { labels: Vec::new(), codes: Vec::new() };
+        let mut column = Column { labels: Vec::new(), codes: Vec::new(), are_categories: false };
         let mut before: Option<T::Native> = None;
         for value in array.as_primitive::<T>().iter() {
             let code = match value {
@@ -339,7 +371,7 @@ impl Column {
     where
         T::Native: Display + Into<f64>,
     {
-        let mut column = Column { labels: Vec::new(), codes: Vec::new() };
+        let mut column = Column { labels: Vec::new(), codes: Vec::new(), are_categories: false };
         for value in array.as_primitive::<T>().iter() {
             let real: Option<f64> = value.map(Into::into);
             let code = match (value, real) {
@@ -362,8 +394,23 @@ impl Column {
         self.labels.len() as u32 - 1
     }
 
+    /// Puts categories in the place of numbers; else the first row that has none, and why.
+    fn cut(&mut self, binned: &Binned<'_>) -> std::result::Result<(), (usize, String)> {
+        let of_label = |label: &String| binned.cuts.category(&binned.labels, label);
+        let categories: Vec<std::result::Result<u32, String>> = self.labels.iter().map(of_label).collect();
+        for (row, code) in self.codes.iter_mut().enumerate() {
+            if let Some(code) = code {
+                *code = categories[*code as usize].clone().map_err(|what| (row, what))?;
+            }
+        }
+        self.labels.clone_from(&binned.labels);
+        self.are_categories = !binned.wants_labels;
+        Ok(())
+    }
+
     fn cell(&self, row: usize) -> Cell<'_> {
         match self.codes[row] {
+            Some(code) if self.are_categories => Cell::Index(code),
             Some(code) => Cell::Label(&self.labels[code as usize]),
             None => Cell::Missing,
         }
@@ -571,6 +618,35 @@ mod tests {
             let message = with(counts).unwrap_err();
             assert!(message.contains(wanted), "{message}");
         }
+    }
+
+    #[test]
+    fn numbers_are_cut_into_categories_as_in_csv() {
+        let sizes = Float64Array::from(vec![Some(0.1), Some(0.5), None, Some(2.5), Some(0.1)]);
+        let batch = table(vec![("size", Arc::new(sizes) as ArrayRef)]);
+        let text = "size\n0.1\n0.5\n\"\"\n2.5\n0.1\n";
+        let folder = tempfile::tempdir().unwrap();
+        let mut found = Vec::new();
+        for (name, bytes) in
+            [("a.csv", text.as_bytes().to_vec()), ("a.parquet", parquet_of(&batch)), ("a.arrow", arrow_file_of(&batch))]
+        {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let specs = ["size=2:width".parse().unwrap()];
+            let (cuts, _) = crate::io::find_cuts(&path, &ReadOptions::default(), &specs).unwrap();
+            let data = read(&path, &ReadOptions { cuts, ..Default::default() }).unwrap();
+            let labels: Vec<Labels> = data.columns.into_iter().map(|column| column.labels).collect();
+            found.push((labels, data.values, data.counts.iter().collect::<Vec<_>>()));
+        }
+        assert_eq!(found[0], found[1]);
+        assert_eq!(found[0], found[2]);
+        let words = table(vec![("size", Arc::new(StringArray::from(vec!["1", "2", "big"])) as ArrayRef)]);
+        let path = folder.path().join("b.parquet");
+        std::fs::write(&path, parquet_of(&words)).unwrap();
+        let cuts =
+            vec![crate::io::Cuts { column: "size".into(), method: crate::io::BinMethod::Width, cuts: vec![1.5] }];
+        let message = read(&path, &ReadOptions { cuts, ..Default::default() }).unwrap_err().to_string();
+        assert!(message.contains("row 3, column `size`: `big` is not a number"), "{message}");
     }
 
     #[test]

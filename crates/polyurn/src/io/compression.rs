@@ -40,6 +40,7 @@ impl fmt::Display for Compression {
 pub(super) fn see_through<'a>(
     mut input: impl BufRead + 'a,
     source: &str,
+    most: u64,
 ) -> Result<(Box<dyn BufRead + 'a>, Option<Compression>)> {
     let mut first = Vec::new();
     let n_read = input.by_ref().take(N_FIRST_BYTES).read_to_end(&mut first);
@@ -51,8 +52,8 @@ pub(super) fn see_through<'a>(
     let whole = Cursor::new(first).chain(input);
     Ok(match compression {
         None => (Box::new(whole), None),
-        Some(Compression::Gzip) => (decoded(MultiGzDecoder::new(whole), Compression::Gzip), compression),
-        Some(Compression::Zstd) => (decoded(ZstdFrames::new(whole), Compression::Zstd), compression),
+        Some(Compression::Gzip) => (decoded(MultiGzDecoder::new(whole), Compression::Gzip, most), compression),
+        Some(Compression::Zstd) => (decoded(ZstdFrames::new(whole), Compression::Zstd, most), compression),
     })
 }
 
@@ -92,19 +93,32 @@ fn refusal(first: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn decoded<'a>(decoder: impl Read + 'a, compression: Compression) -> Box<dyn BufRead + 'a> {
-    Box::new(BufReader::with_capacity(super::BUFFER_SIZE, Explained { decoder, compression }))
+fn decoded<'a>(decoder: impl Read + 'a, compression: Compression, most: u64) -> Box<dyn BufRead + 'a> {
+    Box::new(BufReader::with_capacity(super::BUFFER_SIZE, Explained { decoder, compression, most, n_left: most }))
+}
+
+/// What to say of a file that unpacks to more than `most` bytes.
+pub(super) fn too_large(most: u64) -> io::Error {
+    let most = match most {
+        0..1_000_000 => format!("{most} bytes"),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", most as f64 / 1e6),
+        _ => format!("{:.1} GB", most as f64 / 1e9),
+    };
+    io::Error::other(format!("the file unpacks to more than {most}; if that is right, allow more by `--max-unpacked`"))
 }
 
 /// A decoder whose errors say, in one line, what is wrong with the file.
 struct Explained<D> {
     decoder: D,
     compression: Compression,
+    /// Bytes that may come in all, and still.
+    most: u64,
+    n_left: u64,
 }
 
 impl<D: Read> Read for Explained<D> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.decoder.read(buffer).map_err(|error| match error.kind() {
+        let n = self.decoder.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => error,
             kind => {
                 let detail = error.to_string().replace(['\r', '\n'], " ");
@@ -112,7 +126,9 @@ impl<D: Read> Read for Explained<D> {
                 let message = format!("the {name} data are cut short or damaged ({detail}); copy the file again");
                 io::Error::new(kind, message)
             }
-        })
+        })?;
+        self.n_left = self.n_left.checked_sub(n as u64).ok_or_else(|| too_large(self.most))?;
+        Ok(n)
     }
 }
 
@@ -206,7 +222,7 @@ mod tests {
     }
 
     fn unpacked(bytes: &[u8]) -> Result<(Vec<u8>, Option<Compression>), String> {
-        let (mut reader, compression) = see_through(bytes, "test.gz").map_err(|error| error.to_string())?;
+        let (mut reader, compression) = see_through(bytes, "test.gz", 1 << 30).map_err(|error| error.to_string())?;
         let mut all = Vec::new();
         reader.read_to_end(&mut all).map_err(|error| error.to_string())?;
         Ok((all, compression))
@@ -284,6 +300,20 @@ mod tests {
         let cut = &packed[..packed.len() - 9];
         let error = super::super::read_from(cut, "cut.csv.gz", super::super::Format::Csv).unwrap_err();
         assert!(error.to_string().starts_with("cut.csv.gz: the gzip data are cut short"), "{error}");
+    }
+
+    #[test]
+    fn what_unpacks_to_more_than_allowed_is_refused() {
+        for packed in [gzip(&vec![b'a'; 100_000]), zstd(&vec![b'a'; 100_000])] {
+            assert!(packed.len() < 1000);
+            let all = |most| see_through(packed.as_slice(), "a.gz", most).unwrap().0.read_to_end(&mut Vec::new());
+            assert_eq!(all(100_000).unwrap(), 100_000);
+            let message = all(99_999).unwrap_err().to_string();
+            assert_eq!(
+                message,
+                "the file unpacks to more than 99999 bytes; if that is right, allow more by `--max-unpacked`"
+            );
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!   one column a missing value is written `""`. A `#` starts no comment: labels may begin with it.
 
 use super::Input;
+use super::bins::Cuts;
 use super::lines::{Lines, shown};
 use super::number::{CountStyle, parse_count};
 use super::record::{Delimiter, Records};
@@ -18,10 +19,11 @@ use std::collections::BTreeMap;
 const COUNT: &str = "count";
 
 /// Reads a whole file.
-pub(super) fn read(input: Input<'_>, delimiter: Delimiter, sink: &mut impl RowSink) -> Result<()> {
+pub(super) fn read(input: Input<'_>, delimiter: Delimiter, cuts: &[Cuts], sink: &mut impl RowSink) -> Result<()> {
     let mut records = Records::new(Lines::new(input), delimiter);
     let header = Header::read(&mut records, delimiter)?;
-    header.declare(sink);
+    let mut binned = header.binned(cuts);
+    header.declare(&mut binned, sink);
     let style = CountStyle::Integer.or_fraction(sink);
     while records.advance()? {
         if records.len() != header.names.len() {
@@ -35,7 +37,21 @@ pub(super) fn read(input: Input<'_>, delimiter: Delimiter, sink: &mut impl RowSi
             None => RowCount::Tokens(1),
         };
         let fields = (0..records.len()).filter(|&ix| Some(ix) != header.count_ix);
-        sink.push(records.line(), fields.map(|ix| cell(records.field(ix))), count)?;
+        if binned.is_empty() {
+            sink.push(records.line(), fields.map(|ix| cell(records.field(ix))), count)?;
+            continue;
+        }
+        for column in &mut binned {
+            let text = records.field(column.ix);
+            let category = if text.is_empty() { None } else { Some(column.cuts.category(&column.labels, text)) };
+            let category = category.transpose();
+            column.category = category.map_err(|message| records.error(Some(&header.names[column.ix]), message))?;
+        }
+        let cells = fields.map(|ix| match binned.iter().find(|column| column.ix == ix) {
+            Some(column) => column.cell(),
+            None => cell(records.field(ix)),
+        });
+        sink.push(records.line(), cells, count)?;
     }
     Ok(())
 }
@@ -43,6 +59,27 @@ pub(super) fn read(input: Input<'_>, delimiter: Delimiter, sink: &mut impl RowSi
 #[inline]
 fn cell(field: &str) -> Cell<'_> {
     if field.is_empty() { Cell::Missing } else { Cell::Label(field) }
+}
+
+/// A column of numbers that are cut into categories.
+struct Binned<'c> {
+    ix: usize,
+    cuts: &'c Cuts,
+    labels: Vec<String>,
+    /// Whether whoever takes the rows wants labels.
+    wants_labels: bool,
+    /// That of the row at hand.
+    category: Option<u32>,
+}
+
+impl Binned<'_> {
+    fn cell(&self) -> Cell<'_> {
+        match self.category {
+            None => Cell::Missing,
+            Some(category) if self.wants_labels => Cell::Label(&self.labels[category as usize]),
+            Some(category) => Cell::Index(category),
+        }
+    }
 }
 
 /// The first record.
@@ -67,10 +104,20 @@ impl Header {
         Ok(Header { delimiter, names, count_ix, other_format })
     }
 
-    fn declare(&self, sink: &mut impl RowSink) {
-        for (ix, name) in self.names.iter().enumerate() {
-            if Some(ix) != self.count_ix {
-                sink.label_column(Some(name.clone()));
+    /// The columns that are cut.
+    fn binned<'c>(&self, cuts: &'c [Cuts]) -> Vec<Binned<'c>> {
+        let of_column = |(ix, name): (usize, &String)| {
+            let cuts = cuts.iter().find(|cuts| cuts.column == *name).filter(|_| Some(ix) != self.count_ix)?;
+            Some(Binned { ix, cuts, labels: cuts.labels(), wants_labels: false, category: None })
+        };
+        self.names.iter().enumerate().filter_map(of_column).collect()
+    }
+
+    fn declare(&self, binned: &mut [Binned<'_>], sink: &mut impl RowSink) {
+        for (ix, name) in self.names.iter().enumerate().filter(|(ix, _)| Some(*ix) != self.count_ix) {
+            match binned.iter_mut().find(|column| column.ix == ix) {
+                Some(column) => column.wants_labels = !sink.coded_column(Some(name.clone()), &column.labels),
+                None => sink.label_column(Some(name.clone())),
             }
         }
         if self.count_ix.is_none() {
@@ -149,7 +196,7 @@ mod tests {
     fn read_as(bytes: &[u8], delimiter: Delimiter) -> Result<Dataset> {
         let input = Input { reader: Box::new(bytes), source: "test.csv".into() };
         let mut builder = DatasetBuilder::new("test.csv");
-        read(input, delimiter, &mut builder).map(|()| builder.finish())
+        read(input, delimiter, &[], &mut builder).map(|()| builder.finish())
     }
 
     fn dataset(text: &str) -> Dataset {

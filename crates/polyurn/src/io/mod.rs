@@ -5,6 +5,7 @@
 //! one arm of `read_stream`; a new format also gets an arm in [`Format`]. All readers stream: memory follows the
 //! distinct rows, not the file.
 
+mod bins;
 #[cfg_attr(not(feature = "parquet"), path = "columnar_left_out.rs")]
 mod columnar;
 mod compression;
@@ -13,10 +14,13 @@ mod lda_c;
 mod lines;
 mod matrix_market;
 mod model_file;
+mod npy;
+mod npz;
 mod number;
 mod record;
 mod stamp;
 mod summary;
+mod svmlight;
 mod tensor_toolbox;
 mod tns;
 mod uci;
@@ -25,6 +29,7 @@ mod vocabulary;
 mod watched;
 mod write;
 
+pub use bins::{BinMethod, BinSpec, Cuts, find_cuts};
 pub use compression::Compression;
 pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model, read_model_file, read_prior_file};
 pub use number::count_of;
@@ -38,7 +43,7 @@ use record::Delimiter;
 use serde::Serialize;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::str::FromStr;
@@ -76,6 +81,13 @@ pub enum Format {
     /// LDA-C: a document on each line, words counted from 0.
     #[serde(rename = "lda-c")]
     LdaC,
+    /// SVMlight and LIBSVM: a label on each line, then one-based features and their counts.
+    #[serde(rename = "svmlight")]
+    SvmLight,
+    /// A dense array of NumPy.
+    Npy,
+    /// A sparse matrix of SciPy, or one dense array, in an archive of NumPy.
+    Npz,
     /// Parquet, in builds with the feature `parquet`.
     Parquet,
     /// Arrow IPC: a file with a footer (Feather) or a stream, in builds with the feature `parquet`.
@@ -84,7 +96,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 9] = [
+    pub const ALL: [Format; 12] = [
         Format::Csv,
         Format::Tsv,
         Format::Tns,
@@ -92,6 +104,9 @@ impl Format {
         Format::MatrixMarket,
         Format::Uci,
         Format::LdaC,
+        Format::SvmLight,
+        Format::Npy,
+        Format::Npz,
         Format::Parquet,
         Format::Arrow,
     ];
@@ -106,6 +121,9 @@ impl Format {
             Format::MatrixMarket => "mtx",
             Format::Uci => "uci",
             Format::LdaC => "lda-c",
+            Format::SvmLight => "svmlight",
+            Format::Npy => "npy",
+            Format::Npz => "npz",
             Format::Parquet => "parquet",
             Format::Arrow => "arrow",
         }
@@ -124,6 +142,9 @@ impl Format {
             "mtx" => Some(Format::MatrixMarket),
             "uci" => Some(Format::Uci),
             "ldac" | "lda-c" => Some(Format::LdaC),
+            "svmlight" | "svm" | "libsvm" => Some(Format::SvmLight),
+            "npy" => Some(Format::Npy),
+            "npz" => Some(Format::Npz),
             "parquet" | "pq" => Some(Format::Parquet),
             "arrow" | "arrows" | "ipc" | "feather" => Some(Format::Arrow),
             _ => None,
@@ -162,7 +183,7 @@ impl FromStr for Format {
 }
 
 /// How to read a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReadOptions {
     /// The format; `None` goes by the extension.
     pub format: Option<Format>,
@@ -170,6 +191,21 @@ pub struct ReadOptions {
     pub fractions: bool,
     /// The words of a file of word numbers, one on each line; `None` goes by files beside it that are called as usual.
     pub vocab: Option<PathBuf>,
+    /// Whether labels of rows become a column, in formats that have them.
+    pub labels: bool,
+    /// Bytes that a compressed file may unpack to; `None` for [`MOST_UNPACKED`].
+    pub max_unpacked: Option<u64>,
+    /// Columns of CSV, TSV, Parquet and Arrow whose numbers become categories, see [`find_cuts`]; columns that the file has not are passed over.
+    pub cuts: Vec<Cuts>,
+}
+
+/// Bytes that a compressed file may unpack to, unless it is said otherwise.
+pub const MOST_UNPACKED: u64 = 64_000_000_000;
+
+impl ReadOptions {
+    fn most_unpacked(&self) -> u64 {
+        self.max_unpacked.unwrap_or(MOST_UNPACKED)
+    }
 }
 
 /// What a reader learned of a file besides its data.
@@ -246,8 +282,7 @@ pub fn read_rows_watched(
             Error::Setting(message)
         })?;
         let input = BufReader::with_capacity(BUFFER_SIZE, std::io::stdin().lock());
-        let beside = Beside { given: options.vocab.as_deref(), data: None };
-        return read_stream(input, "standard input", format, beside, &mut sink);
+        return read_stream(input, "standard input", None, format, options, &mut sink);
     }
     let source = path.display().to_string();
     // A file that is not there is the first thing to say.
@@ -262,20 +297,20 @@ pub fn read_rows_watched(
     let stamp = Stamp::of_open(&file, path)?;
     sink.n_all = stamp.n_bytes();
     let input = BufReader::with_capacity(BUFFER_SIZE, Counted { reader: &file, n_bytes });
-    let beside = Beside { given: options.vocab.as_deref(), data: Some(path) };
     let lies_open = matches!(format, Format::Parquet | Format::Arrow) && stamp.n_bytes() > 0;
     let found = if lies_open && !compression::is_compressed(&file, path)? {
         let (n_bytes, n_all) = (Rc::clone(&sink.n_bytes), sink.n_all);
         let told = |share: f64| n_bytes.set((share * n_all as f64) as u64);
-        beside.refuse(format)?;
+        let beside = Beside { given: options.vocab.as_deref(), data: Some(path), most: options.most_unpacked() };
+        options.check_labels(format).and(beside.refuse(format))?;
         sink.source(&source);
         let read = match format {
-            Format::Parquet => columnar::read_parquet_file(&file, &source, &told, &mut sink),
-            _ => columnar::read_arrow_file(&file, &source, &mut sink),
+            Format::Parquet => columnar::read_parquet_file(&file, &source, &options.cuts, &told, &mut sink),
+            _ => columnar::read_arrow_file(&file, &source, &options.cuts, &mut sink),
         };
         read.map(|()| (format, None))
     } else {
-        read_stream(input, &source, format, beside, &mut sink)
+        read_stream(input, &source, Some(path), format, options, &mut sink)
     };
     match found {
         // Whoever stopped it knows why.
@@ -298,22 +333,39 @@ pub fn read_rows_watched(
 /// As for [`read`].
 pub fn read_from(input: impl BufRead, source: &str, format: Format) -> Result<Dataset> {
     let mut builder = DatasetBuilder::new(source);
-    read_stream(input, source, format, Beside::default(), &mut builder)?;
+    read_stream(input, source, None, format, &ReadOptions::default(), &mut builder)?;
     Ok(builder.finish())
 }
 
 /// Sees through compression and hands the input to the reader of its format. Says which that was: Tensor Toolbox text goes by the
 /// extension of FROSTT files too, and is told by its first line.
 fn read_stream(
-    input: impl BufRead,
+    mut input: impl BufRead,
     source: &str,
+    path: Option<&Path>,
     format: Format,
-    beside: Beside<'_>,
+    options: &ReadOptions,
     sink: &mut impl RowSink,
 ) -> Result<(Format, Option<Compression>)> {
-    let (reader, compression) = compression::see_through(input, source)?;
-    let mut input = Input { reader, source: source.to_owned() };
     sink.source(source);
+    let beside = Beside { given: options.vocab.as_deref(), data: path, most: options.most_unpacked() };
+    options.check_labels(format)?;
+    let unreadable = |error| Error::Io { path: source.into(), source: error };
+    if format == Format::Npz && input.fill_buf().map_err(unreadable)?.starts_with(ZIP) {
+        beside.refuse(format)?;
+        let most = options.most_unpacked();
+        match path {
+            Some(path) => npz::read(&|| open_again(path), source, most, sink)?,
+            None => {
+                let mut packed = Vec::new();
+                input.read_to_end(&mut packed).map_err(unreadable)?;
+                npz::read(&|| Ok(Box::new(Cursor::new(&packed[..]))), source, most, sink)?;
+            }
+        }
+        return Ok((format, None));
+    }
+    let (reader, compression) = compression::see_through(input, source, options.most_unpacked())?;
+    let mut input = Input { reader, source: source.to_owned() };
     let format = match format {
         Format::Tns if tensor_toolbox::is_header(input.first_bytes()?) => Format::TensorToolbox,
         format => format,
@@ -323,17 +375,42 @@ fn read_stream(
         _ => beside.refuse(format).map(|()| None)?,
     };
     match format {
-        Format::Csv => csv::read(input, Delimiter::Comma, sink)?,
-        Format::Tsv => csv::read(input, Delimiter::Tab, sink)?,
+        Format::Csv => csv::read(input, Delimiter::Comma, &options.cuts, sink)?,
+        Format::Tsv => csv::read(input, Delimiter::Tab, &options.cuts, sink)?,
         Format::Tns => tns::read(input, sink)?,
         Format::TensorToolbox => tensor_toolbox::read(input, sink)?,
         Format::MatrixMarket => matrix_market::read(input, sink)?,
         Format::Uci => uci::read(input, vocabulary, sink)?,
         Format::LdaC => lda_c::read(input, vocabulary, sink)?,
-        Format::Parquet => columnar::read_parquet_stream(input, sink)?,
-        Format::Arrow => columnar::read_arrow(input, sink)?,
+        Format::SvmLight => svmlight::read(input, options.labels, sink)?,
+        Format::Npy => npy::read(input, sink)?,
+        Format::Npz => {
+            let message = "this is no archive of NumPy; save the matrix by `scipy.sparse.save_npz`";
+            return Err(Error::data(source, message));
+        }
+        Format::Parquet => columnar::read_parquet_stream(input, &options.cuts, sink)?,
+        Format::Arrow => columnar::read_arrow(input, &options.cuts, sink)?,
     }
     Ok((format, compression))
+}
+
+/// What a zip archive begins with.
+const ZIP: &[u8] = b"PK\x03\x04";
+
+fn open_again<'a>(path: &Path) -> Result<Box<dyn npz::ReadSeek + 'a>> {
+    let file = File::open(path).map_err(|error| Error::Io { path: path.to_owned(), source: error })?;
+    Ok(Box::new(BufReader::with_capacity(BUFFER_SIZE, file)))
+}
+
+impl ReadOptions {
+    fn check_labels(&self, format: Format) -> Result<()> {
+        if !self.labels || format == Format::SvmLight {
+            return Ok(());
+        }
+        let message =
+            format!("--labels: files of format {format} have no labels of rows, only svmlight has; leave it out");
+        Err(Error::Setting(message))
+    }
 }
 
 /// What a reader gets: bytes, decompressed, and the name of their source.
@@ -380,6 +457,9 @@ mod tests {
             ("a.uci", Some(Format::Uci)),
             ("a.ldac.gz", Some(Format::LdaC)),
             ("a.LDA-C", Some(Format::LdaC)),
+            ("a.svmlight.gz", Some(Format::SvmLight)),
+            ("a.npy", Some(Format::Npy)),
+            ("a.npz", Some(Format::Npz)),
             ("a.txt", None),
             ("csv", None),
             ("a.gz", None),
@@ -493,6 +573,7 @@ mod tests {
             "\u{feff}a,\"b\n",
             "3\n4\n2\n",
             "2 0:1 3:4\n",
+            "\u{93}",
             "\x1f",
             "(",
         ]);
@@ -504,6 +585,10 @@ mod tests {
             let mut bytes = match start {
                 "\x1f" => vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3],
                 "(" => vec![0x28, 0xb5, 0x2f, 0xfd],
+                "\u{93}" => {
+                    let text = b"{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2)}";
+                    [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text].concat()
+                }
                 text => text.as_bytes().to_vec(),
             };
             bytes.extend(middle);

@@ -353,14 +353,14 @@ fn integers(names: &[String]) -> Option<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Beside, read_stream};
+    use super::super::{ReadOptions, read_stream};
     use super::*;
     use crate::counts::DatasetBuilder;
 
     fn summary_as(text: &str, format: Format) -> Summary {
         let mut builder = DatasetBuilder::new("test.csv");
         let (format, compression) =
-            read_stream(text.as_bytes(), "test.csv", format, Beside::default(), &mut builder).expect(text);
+            read_stream(text.as_bytes(), "test.csv", None, format, &ReadOptions::default(), &mut builder).expect(text);
         let origin = Origin { format, compression, n_rows: builder.n_rows_read() };
         let dataset = builder.finish();
         Summary::new(&dataset, &origin)

@@ -10,19 +10,21 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// Where the words of a file may be found.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Beside<'a> {
     /// The file of words that was given.
     pub given: Option<&'a Path>,
     /// The file of numbers, where it is one.
     pub data: Option<&'a Path>,
+    /// Bytes that either may unpack to.
+    pub most: u64,
 }
 
 impl Beside<'_> {
     /// The words, from the file that was given or from one beside the data that is called as usual; none where there is none.
     pub fn read(&self, format: Format) -> Result<Option<Vocabulary>> {
         let found = || self.data.and_then(|data| beside(data, format));
-        self.given.map(Path::to_owned).or_else(found).map(|path| Vocabulary::read(&path)).transpose()
+        self.given.map(Path::to_owned).or_else(found).map(|path| Vocabulary::read(&path, self.most)).transpose()
     }
 
     /// Refuses a file of words for a format that names its values, or has none.
@@ -63,10 +65,10 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    fn read(path: &Path) -> Result<Self> {
+    fn read(path: &Path, most: u64) -> Result<Self> {
         let source = path.display().to_string();
         let file = File::open(path).map_err(|error| Error::Io { path: path.to_owned(), source: error })?;
-        let (reader, _) = compression::see_through(BufReader::with_capacity(BUFFER_SIZE, file), &source)?;
+        let (reader, _) = compression::see_through(BufReader::with_capacity(BUFFER_SIZE, file), &source, most)?;
         Self::from_lines(Lines::new(Input { reader, source }))
     }
 

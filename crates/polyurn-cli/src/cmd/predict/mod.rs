@@ -15,7 +15,7 @@ use new_values::{Collected, NewValues};
 use patterns::Patterns;
 use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
-use polyurn::io::{Stamp, read_rows_watched};
+use polyurn::io::{Cuts, ReadOptions, Stamp, read_rows_watched};
 use polyurn::predict::{Allocation, Predictor};
 use polyurn::{Error, Stop, Warning};
 use rows::{Binding, Reading, RowReader, ValueNames};
@@ -40,6 +40,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         names: &names,
         given,
         output: &output,
+        cuts: cuts_of(&fit, args)?,
         patterns: Some(Patterns::new(&predictor, predictor.hidden(), args.impute)),
         new_values: NewValues::new(&predictor),
         allocation: draw.stored(&fit)?.map(Allocation::of),
@@ -81,6 +82,16 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     output.warn(&run.warnings);
     output.note(&run.summary());
     Ok(())
+}
+
+/// Where the fit cut columns of numbers into categories: rows to predict are cut there too.
+fn cuts_of(fit: &FitFile, args: &PredictArgs) -> Result<Vec<Cuts>, Failure> {
+    if !args.data.reading.file.bin.is_empty() {
+        let message = "--bin: a fit keeps its own cuts, and rows are cut there; leave the flag out";
+        return Err(Failure::Usage(message.into()));
+    }
+    let wrong = |error| Failure::Usage(format!("{}: its cuts cannot be read ({error}); fit anew", args.fit.display()));
+    fit.settings.get("bins").map_or(Ok(Vec::new()), |bins| serde_json::from_value(bins.clone()).map_err(wrong))
 }
 
 /// What is left of a prediction that was stopped.
@@ -127,6 +138,8 @@ struct Run<'a> {
     names: &'a ValueNames<'a>,
     given: Vec<NodeIndex>,
     output: &'a Output,
+    /// Where the fit cut columns of numbers.
+    cuts: Vec<Cuts>,
     /// What is asked; taken out while rows are read.
     patterns: Option<Patterns<'a>>,
     new_values: NewValues,
@@ -144,7 +157,7 @@ impl Run<'_> {
         new_values: &mut NewValues,
         take: &mut dyn FnMut(&Binding, &Block, &mut NewValues) -> Result<(), Stopped>,
     ) -> Result<Vec<Warning>, Stopped> {
-        let options = self.args.data.reading.file.options(true);
+        let options = ReadOptions { cuts: self.cuts.clone(), ..self.args.data.reading.file.uncut(true) };
         let mut stopped = None;
         let reading = Reading {
             predictor: self.predictor,
