@@ -177,7 +177,12 @@ impl Dataset {
     #[pyo3(signature = (path, format, fractions))]
     fn read(py: Python<'_>, path: PathBuf, format: Option<&str>, fractions: bool) -> PyResult<Self> {
         let format = format.map(str::parse::<Format>).transpose().or_exception()?;
-        let data = py.detach(|| io::read(&path, &ReadOptions { format, fractions })).or_exception()?;
+        let options = ReadOptions { format, fractions };
+        let read = |control: &mut Control<'_>, _| {
+            io::read_watched(&path, &options, &mut |share| control.tick("reading", share))
+        };
+        let ((data, _), interrupted) = Work::default().run(py, read)?;
+        refuse_parts(interrupted)?;
         Ok(Dataset::new(data))
     }
 
@@ -270,11 +275,9 @@ impl Dataset {
 }
 
 impl Dataset {
-    /// What was collected. Rows that were read until an interrupt are not what was given.
+    /// What was collected.
     fn finished(builder: DatasetBuilder, interrupted: bool) -> PyResult<Self> {
-        if interrupted {
-            return Err(PyKeyboardInterrupt::new_err("interrupted while data were read"));
-        }
+        refuse_parts(interrupted)?;
         Ok(Dataset::new(builder.finish()))
     }
 
@@ -303,6 +306,14 @@ impl Dataset {
         }
         Ok(data)
     }
+}
+
+/// Rows that were read until an interrupt are not what was given.
+fn refuse_parts(interrupted: bool) -> PyResult<()> {
+    if interrupted {
+        return Err(PyKeyboardInterrupt::new_err("interrupted while data were read"));
+    }
+    Ok(())
 }
 
 fn fill(

@@ -170,6 +170,26 @@ def test_reading_many_records_is_interrupted_too():
     assert seconds < 1.0
 
 
+def test_reading_a_file_is_interrupted_too(tmp_path):
+    path = tmp_path / "long.csv"
+    block = "".join(f"{row % 37},{row % 29}\n" for row in range(100_000))
+    with open(path, "w") as out:
+        out.write("a,b\n")
+        for _ in range(600):
+            out.write(block)
+    for call in ("read({!r})", "score('a -> b', {!r})"):
+        out, err, seconds = interrupted(
+            f"""
+            try:
+                polyurn.{call.format(str(path))}
+            except KeyboardInterrupt:
+                print("interrupted")
+            """
+        )
+        assert out == "interrupted\n", err
+        assert seconds < 1.0
+
+
 def test_an_interrupted_stream_keeps_what_it_has_taken():
     out, err, seconds = interrupted(
         """
