@@ -230,17 +230,21 @@ impl Dataset {
         })
     }
 
-    /// Codes of the distinct rows in one column.
-    fn codes<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    /// Codes of the distinct rows in one column, of the first `most` where that is given.
+    #[pyo3(signature = (column, most=None))]
+    fn codes<'py>(&self, py: Python<'py>, column: usize, most: Option<usize>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let data = self.get()?;
         let values = data.values.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
-        Ok(PyArray1::from_slice(py, values))
+        let n_rows = most.map_or(values.len(), |most| most.min(values.len()));
+        Ok(PyArray1::from_slice(py, &values[..n_rows]))
     }
 
-    /// Counts of the distinct rows, in tokens.
-    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    /// Counts of the distinct rows, in tokens; of the first `most` where that is given.
+    #[pyo3(signature = (most=None))]
+    fn counts<'py>(&self, py: Python<'py>, most: Option<usize>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let data = self.get()?;
-        Ok(PyArray1::from_iter(py, data.counts.iter().map(|count| data.unit.tokens(count))))
+        let n_rows = most.map_or(data.n_rows(), |most| most.min(data.n_rows()));
+        Ok(PyArray1::from_iter(py, data.counts.iter().take(n_rows).map(|count| data.unit.tokens(count))))
     }
 
     /// Cells of unknown count, a code for each column.

@@ -164,6 +164,9 @@ def test_every_result_is_text_json_and_a_table():
         fit,
         fit.predict({"a": ["x", None], "b": [None, "v"]}, impute=True),
         docs.predict(impossible),
+        polyurn.records(table),
+        polyurn.simulate("r[2] -> i[3] j[4]", 20, seen=["i", "j"], random_state=1),
+        polyurn.tensor([[0, 1], [0, 1]], [3, np.nan], (2, 2)),
     ]
     for result in results:
         assert json.loads(result.json, parse_constant=pytest.fail) == result.to_dict(), type(result)
