@@ -98,9 +98,9 @@ impl RowCounts<'_> {
 
 #[pymethods]
 impl Dataset {
-    /// Collects rows of codes.
+    /// Collects rows of codes. Where each row is a sample, as it is without counts, rows may repeat each other without a word.
     #[staticmethod]
-    #[pyo3(signature = (source, columns, counts, n_rows, fractions))]
+    #[pyo3(signature = (source, columns, counts, n_rows, fractions, are_samples=false))]
     fn from_codes(
         py: Python<'_>,
         source: &str,
@@ -108,12 +108,13 @@ impl Dataset {
         counts: Option<Bound<'_, PyAny>>,
         n_rows: usize,
         fractions: bool,
+        are_samples: bool,
     ) -> PyResult<Self> {
         let mut builder = DatasetBuilder::new(source);
         if fractions {
             builder.take_fractions();
         }
-        if counts.is_none() {
+        if counts.is_none() || are_samples {
             builder.rows_are_tokens();
         }
         let mut arrays = Vec::with_capacity(columns.len());

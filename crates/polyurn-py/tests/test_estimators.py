@@ -2,6 +2,7 @@
 
 import pickle
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -253,6 +254,18 @@ def test_weights_are_counts(survey):
     assert weighted.elbo_ == pytest.approx(repeated.elbo_, rel=1e-9)
     with pytest.raises(ValueError, match="not whole"):
         polyurn.LatentClass(2, method="smc").fit(frame, sample_weight=np.full(60, 0.5))
+    with warnings.catch_warnings():
+        # That people answer alike is no news.
+        warnings.simplefilter("error", polyurn.DataWarning)
+        polyurn.LatentClass(2, random_state=1).fit(frame, sample_weight=np.full(60, 0.5))
+
+
+def test_data_that_were_read_are_fitted_with_weights_too(matrix):
+    coords = np.nonzero(matrix)
+    data, weights = polyurn.tensor(coords, matrix[coords], matrix.shape), np.arange(12) % 3
+    weighted = polyurn.LDA(2, random_state=1).fit(data, sample_weight=weights)
+    assert weighted.elbo_ == polyurn.LDA(2, random_state=1).fit(matrix, sample_weight=weights).elbo_
+    assert weighted.n_features_in_ == 8 and weighted.labels_.shape == (12,)
 
 
 def test_estimators_work_in_pipelines_and_searches():

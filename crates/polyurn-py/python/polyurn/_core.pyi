@@ -57,6 +57,7 @@ class Dataset:
         counts: NDArray[Any] | None,
         n_rows: int,
         fractions: bool,
+        are_samples: bool = False,
     ) -> Dataset: ...
     @staticmethod
     def from_cells(

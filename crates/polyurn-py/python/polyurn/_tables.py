@@ -271,7 +271,8 @@ class Records:
         encoded: list[Any] = [
             (name if self.is_named else None, codes, labels, None, 0) for name, (codes, labels) in self.columns.items()
         ]
-        return _core.Dataset.from_codes("data", encoded, counts, self.n_rows, fractions)
+        # Weights make no counts of the rows of people: two who answer alike are no slip.
+        return _core.Dataset.from_codes("data", encoded, counts, self.n_rows, fractions, self.counts is None)
 
     def named(self, names: Sequence[str]) -> Records:
         """The same with names for columns that have none."""
