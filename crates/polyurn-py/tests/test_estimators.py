@@ -392,6 +392,11 @@ def test_what_is_wrong_is_said(matrix, survey):
         polyurn.LDA(2, engine={"n_init": 3}).fit(matrix)
     with pytest.raises(ValueError, match="a: expected a positive number"):
         polyurn.LDA(2, a="large").fit(matrix)
+    for n_samples in (0, 2.5, "3", True):
+        with pytest.raises(ValueError, match="'n_samples'"):
+            polyurn.LDA(2, random_state=1).fit(matrix).sample(n_samples)
+    with pytest.raises(ValueError, match="n_jobs: expected a whole number"):
+        polyurn.LDA(2, n_jobs="all").fit(matrix)
     with pytest.raises(ValueError, match="all counts are zero"):
         polyurn.LDA(2).fit(np.zeros((3, 3)))
     model = polyurn.LatentClass(2, random_state=1).fit(pd.DataFrame(survey))

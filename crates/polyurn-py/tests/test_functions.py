@@ -115,9 +115,9 @@ def test_a_setting_that_means_nothing_is_refused():
         with pytest.raises(ValueError, match="^tokens: expected a whole number"):
             polyurn.simulate("a[2]", tokens)
     shared = {
-        "a": ("large", -1, 0, float("nan")), "b": ("x", -1), "shape": (0,), "prior": (3, "nothing", {"kind": "odd"}),
+        "a": ("large", -1, 0, float("nan"), []), "b": ("x", -1), "shape": (0,), "prior": (3, "nothing", {"kind": "odd"}),
         "pseudo_count": (3, {"j": "x"}), "tied_prior": (2, "thrice"), "time_limit": ("long", 0), "max_memory": ("much", -1, 0, [1]),
-        "columns": (3, [1, 2]), "random_state": ("x", 1.5), "n_jobs": (0,),
+        "columns": (3, [1, 2]), "random_state": ("x", 1.5, -1, 2**64), "n_jobs": (0, "x", 2.0, True),
     }
     for name, values in shared.items():
         for value in values:

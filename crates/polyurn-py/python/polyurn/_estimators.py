@@ -193,8 +193,8 @@ class AllocationModel(CountEstimator):
             Values of the hidden nodes.
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"Invalid value for 'n_samples': {n_samples}. At least one sample is wanted.")
+        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
+            raise ValueError(f"Invalid value for 'n_samples': {n_samples!r}. At least one sample is wanted, a whole number of them.")
         rng = np.random.default_rng(seed_of(self.random_state))
         draw = "best" if self.fit_._core.draws[0] else None
         values: dict[str, np.ndarray] = {}
