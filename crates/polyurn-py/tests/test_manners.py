@@ -268,6 +268,10 @@ def test_warnings_are_of_our_own_classes_and_point_at_the_caller(counts):
         polyurn.score("a -> b", {"a": [0, 1], "b": [0, 1], "c": [0, 0]})
     with pytest.warns(polyurn.PriorWarning):
         polyurn.score("a -> b", {"a": [0, 1], "b": [0, 1]}, pseudo_count={"b": 1.0})
+    # Those of rankings have the name of the model in front, and the same classes.
+    with pytest.warns(polyurn.PolyurnWarning) as said:
+        polyurn.select("lda(2..3)", counts, method="vb", max_iter=3, random_state=1, n_init=1)
+    assert "still moving" in str(said[0].message) and {one.category for one in said} == {polyurn.NotConvergedWarning}
     for name in ("DataWarning", "EstimateWarning", "LabelWarning", "TimeWarning", "InterruptedWarning"):
         assert issubclass(getattr(polyurn, name), polyurn.PolyurnWarning)
 

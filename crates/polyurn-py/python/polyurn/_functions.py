@@ -284,7 +284,8 @@ def _rank(
         found = _core.rank(is_select, data, models, weights, asked, _is_ours(X), bar.watcher)
     result, text, lines, interrupted = found
     ranking = Ranking(json.loads(result), text)
-    warn_lines([line for line in lines if line not in {one["message"] for one in ranking.warnings}])
+    heard = {one["message"] for one in ranking.warnings}
+    warn_lines([line for line in lines if line not in heard], [one for model in ranking.models for one in model["warnings"]])
     warn_all(ranking.warnings, interrupted)
     return ranking
 
