@@ -243,6 +243,29 @@ def test_progress_is_shown_when_asked_for_and_not_otherwise(counts, capfd):
         assert "%" in capfd.readouterr().err
 
 
+def test_bars_in_a_notebook_are_bars_and_nothing_else():
+    """Where the widgets of notebooks are missing too: tqdm has a warning about that."""
+    code = """
+        import sys, time, types
+        for name in ("ipykernel", "ipykernel.zmqshell", "IPython"):
+            sys.modules[name] = types.ModuleType(name)
+        sys.modules["IPython"].get_ipython = lambda: None
+        sys.modules["ipywidgets"] = None
+        from polyurn._progress import Progress
+        start = time.monotonic()
+        with Progress(None) as bar:
+            for step in range(400):
+                time.sleep(0.004)
+                bar.watcher("a stage", step / 400)
+        print(time.monotonic() - start)
+        assert "tqdm.notebook" in sys.modules and Progress(False).watcher is None
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.returncode == 0 and "a stage" in done.stderr and "Warning" not in done.stderr, done.stderr
+    # Notebooks keep every look at a bar: there are ten in a second.
+    assert done.stderr.count("a stage") <= float(done.stdout) / 0.1 + 1
+
+
 def test_errors_have_pythons_names_and_the_librarys_words(counts, tmp_path):
     with pytest.raises(ValueError, match="is not closed") as caught:
         polyurn.score("doc -> topic[3 -> word", counts)
