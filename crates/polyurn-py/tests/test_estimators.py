@@ -348,6 +348,21 @@ def test_evidence_is_that_of_the_fit_whatever_was_set_since():
     assert model.log_evidence_ == polyurn.score("lda(2)", matrix, a=1.0, random_state=5).log_evidence
 
 
+def test_showing_an_estimator_works_nothing_out():
+    """Notebooks list all attributes of what they show, and ask for each."""
+    X = np.random.default_rng(0).poisson(3, size=(30, 30))
+    model = polyurn.LDA(20, random_state=1, n_init=1, max_iter=5).fit(X)
+    start = time.perf_counter()
+    assert "components_" in dir(model) and "labels_" in model._repr_html_()
+    assert "log_evidence_" not in dir(model) and model._score is None
+    # Its evidence takes many times as long.
+    assert time.perf_counter() - start < 2.0
+    small = polyurn.LDA(2, random_state=1).fit(np.array([[3, 1, 0], [0, 2, 2]]))
+    assert np.isfinite(small.log_evidence_) and "log_evidence_" in dir(small)
+    assert "log_evidence_" not in dir(polyurn.LDA(2)) and "predict" in dir(polyurn.LDA(2))
+    assert "predict" not in dir(polyurn.SymmetricNMF(2))
+
+
 def test_evidence_keeps_the_time_limit():
     X = np.random.default_rng(1).poisson(3.0, size=(60, 60))
     model = polyurn.LDA(5, random_state=1, n_init=1, max_iter=5, engine={"time_limit": 2.0}).fit(X)
