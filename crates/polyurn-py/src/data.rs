@@ -98,9 +98,9 @@ impl RowCounts<'_> {
 
 #[pymethods]
 impl Dataset {
-    /// Collects rows of codes.
+    /// Collects rows of codes. Where each row is a sample, as it is without counts, rows may repeat each other without a word.
     #[staticmethod]
-    #[pyo3(signature = (source, columns, counts, n_rows, fractions))]
+    #[pyo3(signature = (source, columns, counts, n_rows, fractions, are_samples=false))]
     fn from_codes(
         py: Python<'_>,
         source: &str,
@@ -108,12 +108,13 @@ impl Dataset {
         counts: Option<Bound<'_, PyAny>>,
         n_rows: usize,
         fractions: bool,
+        are_samples: bool,
     ) -> PyResult<Self> {
         let mut builder = DatasetBuilder::new(source);
         if fractions {
             builder.take_fractions();
         }
-        if counts.is_none() {
+        if counts.is_none() || are_samples {
             builder.rows_are_tokens();
         }
         let mut arrays = Vec::with_capacity(columns.len());
@@ -177,8 +178,12 @@ impl Dataset {
     #[pyo3(signature = (path, format, fractions))]
     fn read(py: Python<'_>, path: PathBuf, format: Option<&str>, fractions: bool) -> PyResult<Self> {
         let format = format.map(str::parse::<Format>).transpose().or_exception()?;
-        let data =
-            py.detach(|| io::read(&path, &ReadOptions { format, fractions, ..Default::default() })).or_exception()?;
+        let options = ReadOptions { format, fractions, ..Default::default() };
+        let read = |control: &mut Control<'_>, _| {
+            io::read_watched(&path, &options, &mut |share| control.tick("reading", share))
+        };
+        let ((data, _), interrupted) = Work::default().run(py, read)?;
+        refuse_parts(interrupted)?;
         Ok(Dataset::new(data))
     }
 
@@ -226,17 +231,21 @@ impl Dataset {
         })
     }
 
-    /// Codes of the distinct rows in one column.
-    fn codes<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    /// Codes of the distinct rows in one column, of the first `most` where that is given.
+    #[pyo3(signature = (column, most=None))]
+    fn codes<'py>(&self, py: Python<'py>, column: usize, most: Option<usize>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let data = self.get()?;
         let values = data.values.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
-        Ok(PyArray1::from_slice(py, values))
+        let n_rows = most.map_or(values.len(), |most| most.min(values.len()));
+        Ok(PyArray1::from_slice(py, &values[..n_rows]))
     }
 
-    /// Counts of the distinct rows, in tokens.
-    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    /// Counts of the distinct rows, in tokens; of the first `most` where that is given.
+    #[pyo3(signature = (most=None))]
+    fn counts<'py>(&self, py: Python<'py>, most: Option<usize>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let data = self.get()?;
-        Ok(PyArray1::from_iter(py, data.counts.iter().map(|count| data.unit.tokens(count))))
+        let n_rows = most.map_or(data.n_rows(), |most| most.min(data.n_rows()));
+        Ok(PyArray1::from_iter(py, data.counts.iter().take(n_rows).map(|count| data.unit.tokens(count))))
     }
 
     /// Cells of unknown count, a code for each column.
@@ -271,11 +280,9 @@ impl Dataset {
 }
 
 impl Dataset {
-    /// What was collected. Rows that were read until an interrupt are not what was given.
+    /// What was collected.
     fn finished(builder: DatasetBuilder, interrupted: bool) -> PyResult<Self> {
-        if interrupted {
-            return Err(PyKeyboardInterrupt::new_err("interrupted while data were read"));
-        }
+        refuse_parts(interrupted)?;
         Ok(Dataset::new(builder.finish()))
     }
 
@@ -304,6 +311,14 @@ impl Dataset {
         }
         Ok(data)
     }
+}
+
+/// Rows that were read until an interrupt are not what was given.
+fn refuse_parts(interrupted: bool) -> PyResult<()> {
+    if interrupted {
+        return Err(PyKeyboardInterrupt::new_err("interrupted while data were read"));
+    }
+    Ok(())
 }
 
 fn fill(

@@ -17,7 +17,7 @@ from polyurn._data import as_dataset
 
 def rows(data, n=None):
     coords, counts, shape = data.to_coo()
-    return sorted(zip(map(tuple, coords.T.tolist()), counts.tolist())), shape
+    return sorted(zip(map(tuple, coords.T.tolist()), [None if np.isnan(n) else n for n in counts.tolist()])), shape
 
 
 def held(X, **how):
@@ -119,7 +119,7 @@ def test_arrow_needs_no_other_library(tmp_path):
                     sys.modules[name] = None
                 return capsule
         data = polyurn.records(Stream())
-        print(data, data.labels("a"))
+        print(repr(data), data.labels("a"))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
     assert done.stdout == "<Data a[2]: 3 tokens, 2 distinct rows> ['x', 'y']\n", done.stderr
@@ -150,8 +150,8 @@ def test_numbers_of_arrow_are_values_and_counts(kind):
     data = held(Stream(table))
     assert data.labels("x") == ["5", "7"]
     assert rows(data)[0] == [((-1,), 2.0), ((0,), 3.0), ((1,), 4.0)]
-    unknown = pa.table({"x": ["a", "b"], "count": pa.array([3, None], kind)})
-    assert rows(polyurn.records(Stream(unknown)))[0] == [((0,), 3.0)]
+    unknown = polyurn.records(Stream(pa.table({"x": ["a", "b"], "count": pa.array([3, None], kind)})))
+    assert unknown.to_dict() == {"x": ["a", "b"], "count": [3, None]}
 
 
 def test_other_types_of_arrow():
@@ -162,6 +162,8 @@ def test_other_types_of_arrow():
     assert held(dates).labels("x") == ["1970-01-01", "1970-01-02"]
     with pytest.raises(ValueError, match="column x: values of its Arrow type"):
         held(Stream(dates))
+    with pytest.raises(ValueError, match="list.* holds no categories"):
+        held(pa.table({"x": [[1], [2]]}))
     with pytest.raises(ValueError, match="holds no numbers"):
         held(Stream(pa.table({"x": ["a"], "count": ["b"]})))
 
@@ -217,6 +219,41 @@ def test_numbers_beside_missing_values_keep_their_names():
 def test_a_count_that_is_not_a_number_is_unknown():
     found = polyurn.score("i -> j", [[3, 1], [2, np.nan]], b=0.1)
     assert found["totals"][0]["tokens"] == 6
+
+
+def test_cells_that_nobody_counted_are_not_lost():
+    for data in (polyurn.tensor([[0, 1, 1], [0, 1, 0]], [3, np.nan, 2], (2, 2)), held([[3, 0], [2, np.nan]])):
+        counts = data.to_coo()[1]
+        assert rows(data) == ([((0, 0), 3.0), ((1, 0), 2.0), ((1, 1), None)], (2, 2)) and np.isnan(counts).sum() == 1
+        assert data.to_pandas()["count"].isna().sum() == 1 and "?" in str(data) and "1 of unknown count" in repr(data)
+        again = polyurn.records(data.to_dict())
+        expected = polyurn.score("i1 -> i2", data, b=0.1).log_evidence
+        assert polyurn.score("i1 -> i2", again, b=0.1).log_evidence == pytest.approx(expected, rel=1e-12)
+
+
+def test_masked_entries_are_missing(counts):
+    masked = np.ma.masked_array(counts, mask=counts == counts.max())
+    holes = np.where(masked.mask, np.nan, counts)
+    for kind in (held, lambda X: polyurn.Data(as_dataset(X, fractions=True))):
+        assert kind(masked).to_dict() == kind(holes).to_dict()
+    assert rows(held(np.ma.masked_array(counts))) == rows(held(counts))
+    answers = np.array([[0, 1], [1, 1], [0, 0]])
+    gone = np.ma.masked_array(answers, mask=[[0, 1], [0, 0], [1, 0]])
+    assert polyurn.records(gone).to_dict() == polyurn.records([[0, None], [1, 1], [None, 0]]).to_dict()
+
+
+def test_other_forms_of_sparse_tensors(counts):
+    tensor = np.stack([counts, 2 * counts])
+    for X in (counts, tensor):
+        for form in (sparse.GCXS(X), sparse.DOK(X)):
+            assert rows(held(form)) == rows(held(X)), type(form)
+
+
+def test_a_series_is_one_column():
+    expected = rows(polyurn.records({"a": ["x", "y", "x"]}))
+    for series in (pd.Series(["x", "y", "x"], name="a"), pl.Series("a", ["x", "y", "x"])):
+        data = polyurn.records(series)
+        assert rows(data) == expected and data.names == ["a"]
 
 
 def test_what_is_wrong_is_said_with_its_place():

@@ -2,6 +2,7 @@
 
 import pickle
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -59,8 +60,10 @@ def name_of(value):
 
 
 @pytest.mark.parametrize(("estimator", "check", "exceptions"), list(checks()), ids=name_of)
-def test_scikit_learns_checks_pass(estimator, check, exceptions):
+def test_scikit_learns_checks_pass(estimator, check, exceptions, monkeypatch):
     """All but those above, and a blockmodel, whose data have three axes and theirs two."""
+    # Without it scikit-learn skips its checks of arrays that are not NumPy's.
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     if name_of(check) in exceptions:
         with pytest.raises((AssertionError, ValueError)):
             check(estimator)
@@ -253,6 +256,18 @@ def test_weights_are_counts(survey):
     assert weighted.elbo_ == pytest.approx(repeated.elbo_, rel=1e-9)
     with pytest.raises(ValueError, match="not whole"):
         polyurn.LatentClass(2, method="smc").fit(frame, sample_weight=np.full(60, 0.5))
+    with warnings.catch_warnings():
+        # That people answer alike is no news.
+        warnings.simplefilter("error", polyurn.DataWarning)
+        polyurn.LatentClass(2, random_state=1).fit(frame, sample_weight=np.full(60, 0.5))
+
+
+def test_data_that_were_read_are_fitted_with_weights_too(matrix):
+    coords = np.nonzero(matrix)
+    data, weights = polyurn.tensor(coords, matrix[coords], matrix.shape), np.arange(12) % 3
+    weighted = polyurn.LDA(2, random_state=1).fit(data, sample_weight=weights)
+    assert weighted.elbo_ == polyurn.LDA(2, random_state=1).fit(matrix, sample_weight=weights).elbo_
+    assert weighted.n_features_in_ == 8 and weighted.labels_.shape == (12,)
 
 
 def test_estimators_work_in_pipelines_and_searches():
@@ -333,6 +348,21 @@ def test_evidence_is_that_of_the_fit_whatever_was_set_since():
     assert model.log_evidence_ == polyurn.score("lda(2)", matrix, a=1.0, random_state=5).log_evidence
 
 
+def test_showing_an_estimator_works_nothing_out():
+    """Notebooks list all attributes of what they show, and ask for each."""
+    X = np.random.default_rng(0).poisson(3, size=(30, 30))
+    model = polyurn.LDA(20, random_state=1, n_init=1, max_iter=5).fit(X)
+    start = time.perf_counter()
+    assert "components_" in dir(model) and "labels_" in model._repr_html_()
+    assert "log_evidence_" not in dir(model) and model._score is None
+    # Its evidence takes many times as long.
+    assert time.perf_counter() - start < 2.0
+    small = polyurn.LDA(2, random_state=1).fit(np.array([[3, 1, 0], [0, 2, 2]]))
+    assert np.isfinite(small.log_evidence_) and "log_evidence_" in dir(small)
+    assert "log_evidence_" not in dir(polyurn.LDA(2)) and "predict" in dir(polyurn.LDA(2))
+    assert "predict" not in dir(polyurn.SymmetricNMF(2))
+
+
 def test_evidence_keeps_the_time_limit():
     X = np.random.default_rng(1).poisson(3.0, size=(60, 60))
     model = polyurn.LDA(5, random_state=1, n_init=1, max_iter=5, engine={"time_limit": 2.0}).fit(X)
@@ -379,6 +409,11 @@ def test_what_is_wrong_is_said(matrix, survey):
         polyurn.LDA(2, engine={"n_init": 3}).fit(matrix)
     with pytest.raises(ValueError, match="a: expected a positive number"):
         polyurn.LDA(2, a="large").fit(matrix)
+    for n_samples in (0, 2.5, "3", True):
+        with pytest.raises(ValueError, match="'n_samples'"):
+            polyurn.LDA(2, random_state=1).fit(matrix).sample(n_samples)
+    with pytest.raises(ValueError, match="n_jobs: expected a whole number"):
+        polyurn.LDA(2, n_jobs="all").fit(matrix)
     with pytest.raises(ValueError, match="all counts are zero"):
         polyurn.LDA(2).fit(np.zeros((3, 3)))
     model = polyurn.LatentClass(2, random_state=1).fit(pd.DataFrame(survey))

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import polyurn
@@ -40,7 +41,8 @@ def test_results_are_data_frames_plots_and_pages():
     frame = ranking.to_pandas()
     assert list(frame["k"]) == [model["sizes"]["k"] for model in ranking.models]
     assert frame["posterior_probability"].sum() == pytest.approx(1.0)
-    assert ranking.plot().get_xlabel() == "k"
+    axes = ranking.plot()
+    assert axes.get_xlabel() == "k" and all(tick == round(tick) for tick in axes.get_xticks())
     page = ranking.report(title="Sizes of <k>")
     assert page.startswith("<!doctype html>") and "Sizes of &lt;k&gt;" in page
     assert page._repr_html_().startswith("<iframe")
@@ -50,6 +52,21 @@ def test_results_are_data_frames_plots_and_pages():
     assert len(fit.plot().lines[0].get_xdata()) == fit["iterations"]
     for result in (score, ranking, fit):
         assert "<table>" in result._repr_html_()
+    assert [model["model"] for model in ranking] == [model["model"] for model in ranking.models] and ranking[0] is ranking.models[0]
+
+
+def test_scores_have_pages_too():
+    score = polyurn.score("i -> k[2] -> j", TOY, method="smc", particles=100, runs=3, random_state=1)
+    page = score.report()
+    assert "Polyurn score: the evidence of a model" in page and "effective particles" in page and "Best of" not in page
+    assert "<h1>i -&gt; k[2] -&gt; j</h1>" in page
+    curve = polyurn.score("i -> k[2] -> j", TOY, a=[0.1, 1, 10])
+    page = curve.report(title="Three priors")
+    assert "Three priors" in page and "a = 0.1" in page and curve.warnings == []
+    # The best comes first.
+    assert page.index("a = 10<") < page.index("a = 0.1<")
+    bound = polyurn.score("i -> k[2] -> j", TOY, method="vb", random_state=1).report()
+    assert "ELBO" in bound or "bound" in bound
 
 
 def test_a_report_is_written_where_one_says(tmp_path):
@@ -115,9 +132,9 @@ def test_a_setting_that_means_nothing_is_refused():
         with pytest.raises(ValueError, match="^tokens: expected a whole number"):
             polyurn.simulate("a[2]", tokens)
     shared = {
-        "a": ("large", -1, 0, float("nan")), "b": ("x", -1), "shape": (0,), "prior": (3, "nothing", {"kind": "odd"}),
+        "a": ("large", -1, 0, float("nan"), []), "b": ("x", -1), "shape": (0,), "prior": (3, "nothing", {"kind": "odd"}),
         "pseudo_count": (3, {"j": "x"}), "tied_prior": (2, "thrice"), "time_limit": ("long", 0), "max_memory": ("much", -1, 0, [1]),
-        "columns": (3, [1, 2]), "random_state": ("x", 1.5), "n_jobs": (0,),
+        "columns": (3, [1, 2]), "random_state": ("x", 1.5, -1, 2**64), "n_jobs": (0, "x", 2.0, True),
     }
     for name, values in shared.items():
         for value in values:
@@ -147,6 +164,12 @@ def test_draws_go_to_arviz_chain_by_chain():
     # Draws of particles are independent of each other, whatever run they are from.
     particles = polyurn.fit("i -> k[2] -> j", TOY, method="smc", particles=50, runs=3, draws=6, random_state=1)
     assert particles.to_inferencedata().posterior["k"].shape == (1, 6, 3, 2)
+    # And so are the estimates of runs: draws of one chain, of which ArviZ has nothing to complain.
+    score = polyurn.score("i -> k[2] -> j", TOY, method="smc", particles=50, runs=3, random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stats = score.to_inferencedata().sample_stats
+    assert stats["log_evidence"].values.tolist() == [score["run_log_marginals"]]
     with pytest.raises(ValueError, match="no draws"):
         polyurn.fit("i -> k[2] -> j", TOY, random_state=1).to_inferencedata()
 
@@ -164,6 +187,9 @@ def test_every_result_is_text_json_and_a_table():
         fit,
         fit.predict({"a": ["x", None], "b": [None, "v"]}, impute=True),
         docs.predict(impossible),
+        polyurn.records(table),
+        polyurn.simulate("r[2] -> i[3] j[4]", 20, seen=["i", "j"], random_state=1),
+        polyurn.tensor([[0, 1], [0, 1]], [3, np.nan], (2, 2)),
     ]
     for result in results:
         assert json.loads(result.json, parse_constant=pytest.fail) == result.to_dict(), type(result)

@@ -170,6 +170,26 @@ def test_reading_many_records_is_interrupted_too():
     assert seconds < 1.0
 
 
+def test_reading_a_file_is_interrupted_too(tmp_path):
+    path = tmp_path / "long.csv"
+    block = "".join(f"{row % 37},{row % 29}\n" for row in range(100_000))
+    with open(path, "w") as out:
+        out.write("a,b\n")
+        for _ in range(600):
+            out.write(block)
+    for call in ("read({!r})", "score('a -> b', {!r})"):
+        out, err, seconds = interrupted(
+            f"""
+            try:
+                polyurn.{call.format(str(path))}
+            except KeyboardInterrupt:
+                print("interrupted")
+            """
+        )
+        assert out == "interrupted\n", err
+        assert seconds < 1.0
+
+
 def test_an_interrupted_stream_keeps_what_it_has_taken():
     out, err, seconds = interrupted(
         """
@@ -223,6 +243,29 @@ def test_progress_is_shown_when_asked_for_and_not_otherwise(counts, capfd):
         assert "%" in capfd.readouterr().err
 
 
+def test_bars_in_a_notebook_are_bars_and_nothing_else():
+    """Where the widgets of notebooks are missing too: tqdm has a warning about that."""
+    code = """
+        import sys, time, types
+        for name in ("ipykernel", "ipykernel.zmqshell", "IPython"):
+            sys.modules[name] = types.ModuleType(name)
+        sys.modules["IPython"].get_ipython = lambda: None
+        sys.modules["ipywidgets"] = None
+        from polyurn._progress import Progress
+        start = time.monotonic()
+        with Progress(None) as bar:
+            for step in range(400):
+                time.sleep(0.004)
+                bar.watcher("a stage", step / 400)
+        print(time.monotonic() - start)
+        assert "tqdm.notebook" in sys.modules and Progress(False).watcher is None
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.returncode == 0 and "a stage" in done.stderr and "Warning" not in done.stderr, done.stderr
+    # Notebooks keep every look at a bar: there are ten in a second.
+    assert done.stderr.count("a stage") <= float(done.stdout) / 0.1 + 1
+
+
 def test_errors_have_pythons_names_and_the_librarys_words(counts, tmp_path):
     with pytest.raises(ValueError, match="is not closed") as caught:
         polyurn.score("doc -> topic[3 -> word", counts)
@@ -248,6 +291,10 @@ def test_warnings_are_of_our_own_classes_and_point_at_the_caller(counts):
         polyurn.score("a -> b", {"a": [0, 1], "b": [0, 1], "c": [0, 0]})
     with pytest.warns(polyurn.PriorWarning):
         polyurn.score("a -> b", {"a": [0, 1], "b": [0, 1]}, pseudo_count={"b": 1.0})
+    # Those of rankings have the name of the model in front, and the same classes.
+    with pytest.warns(polyurn.PolyurnWarning) as said:
+        polyurn.select("lda(2..3)", counts, method="vb", max_iter=3, random_state=1, n_init=1)
+    assert "still moving" in str(said[0].message) and {one.category for one in said} == {polyurn.NotConvergedWarning}
     for name in ("DataWarning", "EstimateWarning", "LabelWarning", "TimeWarning", "InterruptedWarning"):
         assert issubclass(getattr(polyurn, name), polyurn.PolyurnWarning)
 

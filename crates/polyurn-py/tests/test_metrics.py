@@ -3,6 +3,8 @@
 import numpy as np
 import polyurn
 import pytest
+import scipy.sparse
+import sparse
 from polyurn import metrics
 
 
@@ -15,6 +17,13 @@ def test_divergence_is_zero_for_the_same_and_known_for_others():
         metrics.kl_divergence([-1.0], [1.0])
     with pytest.raises(ValueError, match="shapes differ"):
         metrics.kl_divergence([1.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.coo_matrix, sparse.COO, sparse.GCXS])
+def test_sparse_data_can_be_compared_as_they_are(kind):
+    X, Y = np.array([[2.0, 0.0], [1.0, 3.0]]), np.array([[1.0, 0.5], [1.0, 2.5]])
+    assert metrics.kl_divergence(kind(X), Y) == metrics.kl_divergence(X, Y)
+    assert metrics.frobenius(kind(X), Y) == metrics.frobenius(X, Y)
 
 
 def test_divergence_is_that_of_the_library():

@@ -28,6 +28,7 @@ def forms(X):
     yield pd.DataFrame(words, columns=names)
     yield pl.DataFrame({name: words[:, ix].tolist() for ix, name in enumerate(names)})
     yield {name: words[:, ix].tolist() for ix, name in enumerate(names)}
+    yield np.ma.masked_array(np.nan_to_num(X), mask=np.isnan(X))
 
 
 def test_all_ways_of_saying_that_an_answer_is_missing_are_the_same(gaps):
@@ -74,9 +75,14 @@ def test_a_cell_that_nobody_counted_needs_b(kind):
     size = ("lda(2)",) if kind is polyurn.AllocationModel else (2,)
     with pytest.raises(ValueError, match="X contains NaN, a cell that nobody counted.*give b"):
         kind(*size).fit(CELLS)
-    for X in (CELLS, pd.DataFrame(CELLS) if kind is not polyurn.AllocationModel else CELLS, (np.nonzero(CELLS), CELLS[np.nonzero(CELLS)], (2, 3))):
+    coo = (np.nonzero(CELLS), CELLS[np.nonzero(CELLS)], (2, 3))
+    frame = pd.DataFrame(CELLS) if kind is not polyurn.AllocationModel else CELLS
+    masked = np.ma.masked_array(np.nan_to_num(CELLS), mask=np.isnan(CELLS))
+    for X in (CELLS, frame, coo, polyurn.tensor(*coo), masked):
+        with pytest.raises(ValueError, match="X contains NaN, a cell that nobody counted.*give b"):
+            kind(*size).fit(X)
         model = kind(*size, b=0.1, random_state=1).fit(X)
-        assert np.isfinite(model.elbo_)
+        assert model.elbo_ == kind(*size, b=0.1, random_state=1).fit(CELLS).elbo_
         with pytest.raises(ValueError, match="need all their counts"):
             model.transform(X)
     with pytest.raises(ValueError, match="give --b|give b"):

@@ -83,15 +83,19 @@ def test_tensor_factors_are_updated_as_by_pyttbs_mu():
     np.testing.assert_allclose(expected, theirs.full().double(), rtol=1e-6)
 
 
-def test_latent_classes_reach_the_likelihood_of_stepmix():
+@pytest.mark.parametrize("measurement", ["categorical", "categorical_nan"])
+def test_latent_classes_reach_the_likelihood_of_stepmix(measurement):
+    """With missing answers too: rows count by what they show."""
     rng = np.random.default_rng(4)
     truth = rng.integers(3, size=500)
     tables = rng.dirichlet(np.full(3, 0.4), size=(3, 5))
     X = np.stack([[rng.choice(3, p=tables[c, item]) for item in range(5)] for c in truth])
+    if measurement == "categorical_nan":
+        X = np.where(rng.random(X.shape) < 0.1, np.nan, X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = StepMix(
-            *(3,), measurement="categorical", n_init=10, abs_tol=1e-12, rel_tol=1e-14, max_iter=5000, random_state=1,
+            *(3,), measurement=measurement, n_init=10, abs_tol=1e-12, rel_tol=1e-14, max_iter=5000, random_state=1,
             verbose=0, progress_bar=0,
         ).fit(X)
     ours = polyurn.LatentClass(3, method="em", prior="none", n_init=10, tol=1e-14, max_iter=5000, random_state=1).fit(X)

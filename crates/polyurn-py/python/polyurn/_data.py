@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _core
 from ._encode import integers, narrow
+from ._results import Shown
 from ._tables import (
     COUNT,
     Frame,
@@ -19,16 +20,22 @@ from ._tables import (
     check_kind,
     counts_of,
     is_scipy_sparse,
+    is_sparse_tensor,
     is_table,
     plain_numbers,
     refuse_records,
+    unmasked,
 )
 
 
-class Data:
+#: Rows of data that are shown.
+SHOWN = 10
+
+
+class Data(Shown):
     """Counts as the library holds them: distinct rows, a count for each, and labels of every column.
 
-    Made by :func:`read`, :func:`records` and :func:`tensor`; every function and estimator takes it.
+    Made by :func:`read`, :func:`records`, :func:`tensor` and :func:`simulate`; every function and estimator takes it.
 
     Attributes
     ----------
@@ -37,7 +44,7 @@ class Data:
     sizes : list of int
         Number of values of each column.
     n_tokens : float
-        Sum of all counts.
+        Sum of all counts that are known.
     """
 
     def __init__(self, core: _core.Dataset) -> None:
@@ -68,30 +75,62 @@ class Data:
     def to_coo(self) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
         """Coordinates (columns by rows), counts and shape.
 
-        Missing values have the coordinate -1.
+        Missing values have the coordinate -1. Cells that nobody counted come last, and have the count NaN.
         """
-        coords = np.empty((len(self.sizes), len(self)), dtype=np.int64)
+        coords, counts = self._rows_from(None)
+        return coords, counts, tuple(self.sizes)
+
+    def _rows_from(self, most: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and counts of the first rows, or of all of them."""
+        unknown = self._core.unknown if most is None else self._core.unknown[: max(most - len(self), 0)]
+        n_known = len(self) if most is None else min(most, len(self))
+        coords = np.empty((len(self.sizes), n_known + len(unknown)), dtype=np.int64)
         for ix in range(len(self.sizes)):
-            codes = self._core.codes(ix).astype(np.int64)
-            codes[codes == _core.MISSING] = -1
-            coords[ix] = codes
-        return coords, self._core.counts(), tuple(self.sizes)
+            coords[ix, :n_known] = self._core.codes(ix, most)
+            coords[ix, n_known:] = [cell[ix] for cell in unknown]
+        coords[coords == _core.MISSING] = -1
+        counts = self._core.counts(most)
+        return coords, np.append(counts, np.full(len(unknown), np.nan)) if unknown else counts
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """A list for each column, with labels or none where a value is missing, and one of counts: what :func:`records` takes."""
+        coords, counts = self._rows_from(None)
+        columns: dict[str, list[Any]] = {
+            name: [None if code < 0 else labels[code] for code in codes] for (name, labels), codes in zip(self._columns(), coords)
+        }
+        return columns | {COUNT: [None if np.isnan(n) else n for n in (counts.astype(int) if self._are_whole(counts) else counts).tolist()]}
 
     def to_pandas(self) -> Any:
-        """A frame with a categorical column for each column, and one of counts."""
+        """A frame with a categorical column for each column, and one of counts, NaN where nobody counted."""
         import pandas as pd
 
-        coords, counts, _ = self.to_coo()
-        columns = {}
-        for ix, name in enumerate(self.names):
-            labels = self.labels(ix)
-            columns[name or f"i{ix + 1}"] = pd.Categorical.from_codes(coords[ix], categories=labels)
-        columns[COUNT] = counts.astype(np.int64) if self._core.is_whole else counts
+        coords, counts = self._rows_from(None)
+        columns = {name: pd.Categorical.from_codes(codes, categories=labels) for (name, labels), codes in zip(self._columns(), coords)}
+        columns[COUNT] = counts.astype(np.int64) if self._are_whole(counts) else counts
         return pd.DataFrame(columns)
+
+    def _columns(self) -> list[tuple[str, list[str]]]:
+        """Names and labels of the columns; axes without names are called as estimators call them."""
+        return [(name or f"i{ix + 1}", self.labels(ix)) for ix, name in enumerate(self.names)]
+
+    def _are_whole(self, counts: np.ndarray) -> bool:
+        return self._core.is_whole and not np.isnan(counts[-1:]).any()
+
+    def _rows(self) -> tuple[list[str], list[list[str]], str]:
+        coords, counts = self._rows_from(SHOWN)
+        columns = self._columns()
+        rows = [
+            [*("" if code < 0 else labels[code] for (_, labels), code in zip(columns, row)), "?" if np.isnan(n) else f"{n:.12g}"]
+            for row, n in zip(coords.T, counts)
+        ]
+        n_rows = len(self) + len(self._core.unknown)
+        caption = repr(self)[6:-1] + (f", the first {SHOWN}" if n_rows > SHOWN else "")
+        return [*(name for name, _ in columns), COUNT], rows, caption
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name or f'axis {ix}'}[{n}]" for ix, (name, n) in enumerate(zip(self.names, self.sizes)))
-        return f"<Data {shown}: {self.n_tokens:g} tokens, {len(self)} distinct rows>"
+        unknown = f", {len(self._core.unknown)} of unknown count" if self._core.unknown else ""
+        return f"<Data {shown}: {self.n_tokens:.12g} tokens, {len(self)} distinct rows{unknown}>"
 
 
 def read(path: str | os.PathLike[str], *, format: str | None = None, fractions: bool = False, kind: str = "auto") -> Data:
@@ -232,6 +271,9 @@ def as_coo(X: Any) -> tuple[Any, Any, tuple[int, ...]]:
         coo = X.tocoo(copy=False)
         coords = getattr(coo, "coords", None) or (coo.row, coo.col)
         return coords, coo.data, tuple(coo.shape)
+    if not hasattr(X, "coords"):
+        # Other forms of the same library, compressed ones say.
+        X = X.asformat("coo")
     if not X.fill_value == 0:
         raise ValueError(f"cells that are not listed must be zero, but this sparse tensor has fill value {X.fill_value}")
     return X.coords, X.data, tuple(X.shape)
@@ -244,10 +286,9 @@ def _is_coo(X: Any) -> bool:
 
 def _full_array(X: Any, any_type: bool = False) -> np.ndarray | None:
     """An array that holds all its cells; none for coordinates and sparse tensors."""
-    is_sparse = hasattr(X, "coords") and hasattr(X, "data") and hasattr(X, "fill_value")
-    if _is_coo(X) or is_sparse or is_scipy_sparse(X):
+    if _is_coo(X) or is_sparse_tensor(X) or is_scipy_sparse(X):
         return None
-    array = np.asarray(X)
+    array = unmasked(X, any_type)
     if array.ndim == 0:
         raise ValueError(f"expected data, not {type(X).__name__}; give an array, a frame or the name of a file")
     if any_type:

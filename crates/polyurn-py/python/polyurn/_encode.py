@@ -92,7 +92,10 @@ def _encode_arrow(column: Any) -> tuple[np.ndarray, list[str]]:
     if pyarrow.types.is_floating(column.type):
         column = pyarrow.compute.if_else(pyarrow.compute.is_nan(column), None, column)
     if not pyarrow.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
+        try:
+            column = column.dictionary_encode()
+        except pyarrow.ArrowNotImplementedError:
+            raise ValueError(f"a column of type {column.type} holds no categories; make it one of strings") from None
     whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if isinstance(whole, pyarrow.ChunkedArray):
         whole = pyarrow.chunked_array(whole.chunks).unify_dictionaries().combine_chunks()

@@ -193,8 +193,8 @@ class AllocationModel(CountEstimator):
             Values of the hidden nodes.
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"Invalid value for 'n_samples': {n_samples}. At least one sample is wanted.")
+        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
+            raise ValueError(f"Invalid value for 'n_samples': {n_samples!r}. At least one sample is wanted, a whole number of them.")
         rng = np.random.default_rng(seed_of(self.random_state))
         draw = "best" if self.fit_._core.draws[0] else None
         values: dict[str, np.ndarray] = {}
@@ -260,6 +260,11 @@ class AllocationModel(CountEstimator):
     def log_evidence_std_error_(self) -> float | None:
         return self._evidence()[1]
 
+    def __dir__(self) -> list[str]:
+        # Notebooks and debuggers ask for everything that is listed here. What may take minutes is listed once it is known.
+        is_known = hasattr(self, "fit_") and (self._score is not None or self.fit_.log_evidence is not None)
+        return [name for name in object.__dir__(self) if (is_known or name not in WHEN_ASKED) and hasattr(self, name)]
+
     def _evidence(self) -> tuple[float, float | None]:
         check_is_fitted(self)
         if self.fit_.log_evidence is not None:
@@ -289,5 +294,7 @@ def together(columns: list[np.ndarray], n_rows: int) -> np.ndarray:
     return np.stack(columns if is_alike else [column.astype(object) for column in columns], axis=1)
 
 
+#: What is worked out when it is asked for.
+WHEN_ASKED = ("log_evidence_", "log_evidence_std_error_")
 #: What the question of the evidence shares with that of a fit.
 EVIDENCE = ("model", "method", "a", "b", "prior", "pseudo_count", "seed", "threads", *LIMITS)

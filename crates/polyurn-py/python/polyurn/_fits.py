@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
-from ._results import Report, _axes, _is_new_arviz, _Result
+from ._results import Paged, _axes, _is_new_arviz, _Result
 from ._settings import number
 
 if TYPE_CHECKING:
     from ._predictions import Prediction
 
 
-class Fit(_Result):
+class Fit(Paged, _Result):
     """Tables of one model, fitted to data.
 
     Attributes
@@ -150,12 +150,8 @@ class Fit(_Result):
 
         return predict(self, X, impute, draw, handle_unknown, n_jobs)
 
-    def report(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Report:
-        """The page with tables and plots; notebooks show it, and it is written to ``path`` if there is one."""
-        page = Report(_core.report(self._core.json(), title))
-        if path is not None:
-            page.save(path)
-        return page
+    def _page(self) -> tuple[str, str | None]:
+        return self._core.json(), None
 
     def to_pandas(self, node: str | None = None) -> Any:
         """The table of a node as a frame, or one series of all tables."""

@@ -18,7 +18,18 @@ from ._progress import Progress
 from ._results import Score
 from ._samples import Groups, Rows, Samples, axis_nodes
 from ._settings import FITTING, engine_settings, request, seed_of, threads_of
-from ._tables import Frame, Records, agreed, check_axes, check_kind, hinting, is_table, refuse_records
+from ._tables import (
+    Frame,
+    Records,
+    agreed,
+    check_axes,
+    check_kind,
+    hinting,
+    is_sparse_tensor,
+    is_table,
+    refuse_records,
+    unmasked,
+)
 from ._warnings import warn_all
 
 #: Limits that hold for a fit, and again for its evidence.
@@ -157,6 +168,11 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             if agreed(self.kind, X._core, "this") == "records":
                 self._note_features(X.names, reset)
                 return "records", X
+            if reset:
+                # Fitted as they are held, without coordinates of all cells.
+                self._check_known(np.array([np.nan] if X._core.unknown else []), reset)
+                self._note_features([None] * (*X.sizes, 1)[1], reset)
+                return "tensor", X
             X = X.to_coo()
         if is_table(X):
             frame = X if isinstance(X, Frame) else Frame(X)
@@ -164,14 +180,15 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             found = Records(frame) if kind == "records" else self._checked_cells(frame.matrix(), reset)
             self._note_features(frame.features(kind), reset)
             return ("records" if kind == "records" else "tensor"), found
-        if isinstance(X, tuple) or hasattr(X, "fill_value"):
+        X = unmasked(X, self._kind_of_array() == "records") if np.ma.is_masked(X) else X
+        if isinstance(X, tuple) or is_sparse_tensor(X):
             refuse_records(self.kind)
             coo = as_coo(X)
             check_axes(self.kind, len(coo[2]))
             self._check_known(coo[1], reset)
             self._note_features([None] * (*coo[2], 1)[1], reset)
             return "tensor", coo
-        kind = self._kind_of_arrays if self.kind == "auto" else self.kind
+        kind = self._kind_of_array()
         if kind == "records":
             if hasattr(X, "tocoo"):
                 refuse_records(self.kind)
@@ -181,6 +198,9 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X = self._checked_cells(X, reset)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return "tensor", X
+
+    def _kind_of_array(self) -> str:
+        return self._kind_of_arrays if self.kind == "auto" else self.kind
 
     def _checked_cells(self, X: Any, reset: bool) -> Any:
         """Counts of cells, with what scikit-learn wants to be checked of an array."""
@@ -232,6 +252,8 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         fractions = method in FRACTIONS
         weights = None
         if sample_weight is not None:
+            if isinstance(X, Data) and kind == "tensor":
+                X = X.to_coo()
             n_samples = X.n_rows if isinstance(X, Records) else X[2][0] if isinstance(X, tuple) else len(X) if isinstance(X, Data) else X.shape[0]
             weights = _check_sample_weight(sample_weight, np.empty((n_samples, 1)), ensure_non_negative=True)
         if isinstance(X, Records):
@@ -335,7 +357,7 @@ class CountEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        is_records = (self._kind_of_arrays if self.kind == "auto" else self.kind) == "records"
+        is_records = self._kind_of_array() == "records"
         tags.input_tags.sparse = not is_records
         tags.input_tags.positive_only = not is_records
         tags.input_tags.categorical = is_records

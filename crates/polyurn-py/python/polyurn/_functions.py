@@ -107,6 +107,7 @@ def score(
     <Score row -> k[2] -> column: ln evidence -19.8106243507, exact>
     """
     settings = {**_shared(locals(), SCORING), "model": model, "given": given, "totals": totals}
+    _refuse_none(a)
     if handle_unknown not in ("error", "missing"):
         raise ValueError(f'handle_unknown: expected "error" or "missing", not {handle_unknown!r}')
     if heldout is not None:
@@ -144,6 +145,11 @@ def _shared(given: Mapping[str, Any], engines: Sequence[str]) -> dict[str, Any]:
         "threads": threads_of(given["n_jobs"]),
         **engine_settings(given["engine"], engines),
     }
+
+
+def _refuse_none(a: Any) -> None:
+    if a is not None and not np.isscalar(a) and len(a) == 0:
+        raise ValueError("a: there is no value in it; give one or more")
 
 
 def _is_ours(X: Any) -> bool:
@@ -266,6 +272,7 @@ def _rank(
     progress: bool | None = None,
     **engine: Any,
 ) -> Ranking:
+    _refuse_none(a)
     several = a is not None and not np.isscalar(a)
     if several and sensitivity:
         raise ValueError("sensitivity: a has several values already; leave one of the two out")
@@ -277,7 +284,8 @@ def _rank(
         found = _core.rank(is_select, data, models, weights, asked, _is_ours(X), bar.watcher)
     result, text, lines, interrupted = found
     ranking = Ranking(json.loads(result), text)
-    warn_lines([line for line in lines if line not in {one["message"] for one in ranking.warnings}])
+    heard = {one["message"] for one in ranking.warnings}
+    warn_lines([line for line in lines if line not in heard], [one for model in ranking.models for one in model["warnings"]])
     warn_all(ranking.warnings, interrupted)
     return ranking
 

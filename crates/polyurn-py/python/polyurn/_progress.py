@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from types import TracebackType
 from typing import Any
 
 # A run that is over by then needs no bar.
 PATIENCE = 0.4
+# Seconds from one look of a bar to the next: notebooks keep every one.
+PAUSE = 0.1
 
 
 class Progress:
@@ -24,6 +27,7 @@ class Progress:
         self.wanted = _is_watched() if wanted is None else bool(wanted)
         self.started = time.monotonic()
         self.bar: Any = None
+        self.shown = 0.0
 
     def __enter__(self) -> Progress:
         return self
@@ -40,8 +44,10 @@ class Progress:
         return self._show if self.wanted else None
 
     def _show(self, stage: str, share: float) -> None:
-        if time.monotonic() - self.started < PATIENCE:
+        now = time.monotonic()
+        if now - self.started < PATIENCE or now - self.shown < PAUSE:
             return
+        self.shown = now
         if self.bar is None:
             self.bar = _bar()
         if self.bar.n > share or self.bar.desc != stage:
@@ -57,7 +63,10 @@ def _is_watched() -> bool:
 
 def _bar() -> Any:
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            # Without the widgets of notebooks there is a bar of letters, which is no news to the user of a model.
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm
     except ImportError:
         return _Line()
     return tqdm(total=1.0, bar_format="{desc}: {percentage:3.0f}% |{bar}| {elapsed}", leave=False, file=sys.stderr)

@@ -41,6 +41,22 @@ class Shown:
         return _table_html(*self._rows())
 
 
+class Paged:
+    """What can be shown as a page of its own."""
+
+    def _page(self) -> tuple[str, str | None]:
+        """Its JSON, and a heading where it is not the library's."""
+        raise NotImplementedError
+
+    def report(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Report:
+        """The page with all plots and tables; notebooks show it, and it is written to ``path`` if there is one."""
+        found, heading = self._page()
+        page = Report(_core.report(found, heading if title is None else title))
+        if path is not None:
+            page.save(path)
+        return page
+
+
 class _Result(Shown):
     """What results have that come from one run: the JSON of the command line, and warnings."""
 
@@ -99,7 +115,7 @@ def _shown(value: float | None, error: float | None) -> str:
     return f"{value:.{decimals}f} +- {error:.{decimals}f}"
 
 
-class Score(_Result):
+class Score(Paged, _Result):
     """The evidence of one model.
 
     Attributes
@@ -195,20 +211,24 @@ class Score(_Result):
         if runs:
             ax.plot(range(1, len(runs) + 1), runs, "o", color="C1", label="runs")
             ax.set_xlabel("run")
+            _whole(ax)
         ax.set_ylabel("ln evidence")
         ax.legend()
         return ax
 
+    def _page(self) -> tuple[str, str | None]:
+        return _page_of([self]), self.model
+
     def to_inferencedata(self) -> Any:
-        """The estimates of the runs as ArviZ wants them. Needs ArviZ."""
+        """The estimates of the runs as ArviZ wants them: runs are independent of each other, draws of one chain. Needs ArviZ."""
         import arviz as az
 
         runs = [number(value) for value in self._found["run_log_marginals"]] or [self.log_evidence]
-        stats = {"log_evidence": np.array(runs)[:, None]}
+        stats = {"log_evidence": np.array(runs)[None, :]}
         return az.from_dict({"sample_stats": stats}) if _is_new_arviz(az) else az.from_dict(sample_stats=stats)
 
 
-class Curve(Shown):
+class Curve(Paged, Shown):
     """The evidence of one model at several sizes of the prior; a sequence of :class:`Score`."""
 
     def __init__(self, scores: list[Score]) -> None:
@@ -227,6 +247,15 @@ class Curve(Shown):
     def best(self) -> Score:
         """The score with the largest evidence."""
         return max(self.scores, key=lambda score: score.log_evidence)
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What is to be known of each score, one after another."""
+        return [one for score in self.scores for one in score.warnings]
+
+    def _page(self) -> tuple[str, str | None]:
+        best_first = sorted(self.scores, key=lambda score: -score.log_evidence)
+        return _page_of(best_first), f"{self.scores[0].model} with priors of {len(self)} sizes"
 
     def to_dict(self) -> list[dict[str, Any]]:
         """What each score says."""
@@ -259,7 +288,7 @@ class Curve(Shown):
         return ["a", self.scores[0]._name(), "method"], rows, self.scores[0].model
 
 
-class Ranking(_Result):
+class Ranking(Paged, _Result):
     """Models ranked by their evidence, best first.
 
     Attributes
@@ -309,6 +338,13 @@ class Ranking(_Result):
 
     def __len__(self) -> int:
         return len(self.models)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.models)
+
+    def __getitem__(self, name: str | int) -> Any:
+        """A field by its name, or a model by its place."""
+        return self.models[name] if isinstance(name, int) else super().__getitem__(name)
 
     def __repr__(self) -> str:
         return f"<Ranking of {len(self.models)} model{'s' * (len(self.models) != 1)}: {self.verdict}>"
@@ -364,6 +400,7 @@ class Ranking(_Result):
             ax.errorbar(x, [values[ix] for ix in order], [errors[ix] for ix in order], marker="o")
             ax.set_xlabel(name)
             ax.set_ylabel("ln evidence")
+            _whole(ax)
         else:
             y = np.arange(len(values))
             ax.errorbar(values, y, xerr=errors, fmt="o")
@@ -372,12 +409,13 @@ class Ranking(_Result):
             ax.set_xlabel("ln evidence")
         return ax
 
-    def report(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Report:
-        """The page with all plots; notebooks show it, and it is written to ``path`` if there is one."""
-        page = Report(_core.report(self.json, title))
-        if path is not None:
-            page.save(path)
-        return page
+    def _page(self) -> tuple[str, str | None]:
+        return self.json, None
+
+
+def _page_of(scores: Sequence[Score]) -> str:
+    """Scores as the page takes them, which is made for models side by side."""
+    return json.dumps({"command": "score", "models": [{**score.to_dict(), "model": score.model} for score in scores]})
 
 
 def _axes(ax: Any) -> Any:
@@ -386,6 +424,13 @@ def _axes(ax: Any) -> Any:
     import matplotlib.pyplot as plt
 
     return plt.subplots()[1]
+
+
+def _whole(ax: Any) -> None:
+    """Marks nothing but whole numbers: there is no model with one and a half classes."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _is_new_arviz(az: Any) -> bool:

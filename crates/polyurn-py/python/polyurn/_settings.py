@@ -42,8 +42,8 @@ def seed_of(random_state: Any, checkpoint: Any = None) -> int:
         begun = None if checkpoint is None else _core.checkpoint_seed(os.fspath(checkpoint))
         return secrets.randbits(53) if begun is None else begun
     if isinstance(random_state, (int, np.integer)):
-        if random_state < 0:
-            raise ValueError(f"random_state: a seed is not negative, but this is {random_state}")
+        if not 0 <= random_state < 2**64:
+            raise ValueError(f"random_state: a seed is a whole number from 0 to 2^64 - 1, not {random_state}")
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**53))
@@ -66,6 +66,8 @@ def threads_of(n_jobs: int | None, default: int | None = None) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     if n_jobs is None:
         return default or cores
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)):
+        raise ValueError(f"n_jobs: expected a whole number, not {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 has no meaning; give a number of threads, or -1 for all cores")
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)

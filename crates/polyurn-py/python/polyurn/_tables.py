@@ -60,6 +60,11 @@ def is_scipy_sparse(X: Any) -> bool:
     return sparse is not None and bool(sparse.issparse(X))
 
 
+def is_sparse_tensor(X: Any) -> bool:
+    """Whether it is a tensor of the library `sparse`."""
+    return hasattr(X, "fill_value") and hasattr(X, "asformat")
+
+
 def is_pandas(X: Any) -> bool:
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(X, pandas.DataFrame)
@@ -194,9 +199,12 @@ def _columns_of(table: Any, columns: Sequence[str] | None) -> dict[str, Any]:
     if is_polars(table):
         frame = table.collect() if hasattr(table, "collect") else table
         return {name: frame.get_column(name) for name in frame.columns}
+    if hasattr(table, "to_frame"):
+        # A single column.
+        return _columns_of(table.to_frame(), columns)
     if hasattr(table, "__arrow_c_stream__"):
         return _arrow_columns(table)
-    array = np.asarray(table)
+    array = unmasked(table, any_type=True)
     if array.ndim != 2:
         raise ValueError(f"records are a table with rows and columns, but this array has {array.ndim} axes")
     names = [f"i{ix + 1}" for ix in range(array.shape[1])] if columns is None else list(columns)
@@ -263,7 +271,8 @@ class Records:
         encoded: list[Any] = [
             (name if self.is_named else None, codes, labels, None, 0) for name, (codes, labels) in self.columns.items()
         ]
-        return _core.Dataset.from_codes("data", encoded, counts, self.n_rows, fractions)
+        # Weights make no counts of the rows of people: two who answer alike are no slip.
+        return _core.Dataset.from_codes("data", encoded, counts, self.n_rows, fractions, self.counts is None)
 
     def named(self, names: Sequence[str]) -> Records:
         """The same with names for columns that have none."""
@@ -302,6 +311,17 @@ def plain_numbers(column: Any) -> np.ndarray:
     if array.dtype == object:
         array = np.array([np.nan if is_missing(value) else float(value) for value in array])
     return array
+
+
+def unmasked(X: Any, any_type: bool = False) -> np.ndarray:
+    """An array whose masked entries are missing: NaN in numbers, none in labels of any type."""
+    if not np.ma.is_masked(X):
+        return np.asarray(X)
+    if any_type:
+        labels = np.ma.getdata(X).astype(object)
+        labels[np.ma.getmaskarray(X)] = None
+        return labels
+    return np.ma.filled(X.astype(np.float64), np.nan)
 
 
 def is_missing(value: Any) -> bool:

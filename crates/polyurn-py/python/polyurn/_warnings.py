@@ -92,10 +92,12 @@ def warn_all(said: Iterable[dict[str, Any]], interrupted: bool) -> None:
         _warn("interrupted: the answer is from what was finished until then", InterruptedWarning)
 
 
-def warn_lines(lines: Iterable[str]) -> None:
-    """Warns of lines that are text already."""
+def warn_lines(lines: Iterable[str], said: Iterable[dict[str, Any]] = ()) -> None:
+    """Warns of lines that are text already, each in the class of what ends it."""
+    kinds = {one["message"]: one["kind"] for one in said}
     for line in lines:
-        _warn(line, PolyurnWarning)
+        kind = next((kind for message, kind in kinds.items() if line.endswith(message)), "")
+        _warn(line, _CLASSES.get(kind, PolyurnWarning))
 
 
 def warn_of_data(message: str) -> None:

@@ -129,7 +129,15 @@ def _assignment(gain: np.ndarray) -> np.ndarray:
 
 
 def _pair(X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
-    X, Y = np.asarray(X, dtype=float), np.asarray(Y, dtype=float)
+    X, Y = _full(X), _full(Y)
     if X.shape != Y.shape:
         raise ValueError(f"shapes differ: {X.shape} and {Y.shape}")
     return X, Y
+
+
+def _full(X: Any) -> np.ndarray:
+    """All entries; those of sparse arrays are written out, as what stands beside them is full."""
+    for write_out in ("toarray", "todense"):
+        if hasattr(X, write_out):
+            X = getattr(X, write_out)()
+    return np.asarray(X, dtype=float)

@@ -70,6 +70,7 @@ fn style() -> String {
 fn header(title: &str, outcome: &Outcome) -> String {
     let kind = match &outcome.content {
         Content::Ranking(ranking) if ranking.is_select => "Polyurn select: which size?",
+        Content::Ranking(ranking) if ranking.is_score => "Polyurn score: the evidence of a model",
         Content::Ranking(_) => "Polyurn compare: which structure?",
         Content::Fit(_) => "Polyurn fit: the tables of a model",
     };
@@ -87,7 +88,11 @@ fn ranking_header(ranking: &Ranking) -> String {
         out += &format!("<p class=\"verdict\">{}</p>\n", with_code(&escape(&ranking.verdict)));
     }
     let best = ranking.best();
-    let mut facts = format!("Best of {}: <code>{}</code>", ranking.models.len(), escape(&best.model));
+    let mut facts = match (ranking.is_score, ranking.models.len()) {
+        (true, 1) => format!("<code>{}</code>", escape(&best.model)),
+        (true, n) => format!("Best of {n}: <code>{}</code>", escape(&ranking.label(best))),
+        (false, n) => format!("Best of {n}: <code>{}</code>", escape(&best.model)),
+    };
     if let Some(evidence) = best.evidence {
         let unknown = if best.is_error_unknown { " (error unknown)" } else { "" };
         facts += &format!(", ln evidence {}{unknown}", escape(&log_value_with_error(evidence, best.error)));

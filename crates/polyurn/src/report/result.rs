@@ -134,6 +134,8 @@ pub struct AtPrior {
 pub struct Ranking {
     /// Whether sizes were varied (`select`) rather than structures (`compare`).
     pub is_select: bool,
+    /// Whether nothing was asked but the evidence of one model (`score`), at one size of the prior or at several.
+    pub is_score: bool,
     /// The models.
     pub models: Vec<Candidate>,
     /// The best of them.
@@ -250,6 +252,7 @@ impl Ranking {
         let index = |value: &Value| value.as_u64().map(|ix| ix as usize).filter(|&ix| ix < models.len());
         Ok(Ranking {
             is_select: value["command"] == "select",
+            is_score: value["command"] == "score",
             best: index(&value["best"]["index"]).unwrap_or(0),
             verdict: text_at(value, "verdict"),
             remarks: list_at(value, "left_with_bound")
