@@ -41,6 +41,12 @@ pub enum Command {
     Enumerate(EnumerateArgs),
     /// Draw data from a model, or tokens from a table of counts.
     Simulate(SimulateArgs),
+    /// Write a file of counts in another format.
+    #[command(
+        mut_arg("format", |arg| arg.long("from").visible_alias("format")),
+        mut_arg("output", |arg| arg.help("Write to this file instead of standard output"))
+    )]
+    Convert(ConvertArgs),
     /// Read a file and say what is in it and what is odd.
     Check(CheckArgs),
     /// Describe a model (nodes, tables, cliques, treewidth, cost) or a fit file.
@@ -754,6 +760,22 @@ pub struct SimulateArgs {
     /// Write hidden nodes too.
     #[arg(long, conflicts_with = "from")]
     pub full: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// The file, or `-` for standard input.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub reading: FileArgs,
+    /// Format to write, if the name of the output does not tell: csv, tsv, tns, tensor-toolbox, mtx, uci, lda-c, svmlight, npy or
+    /// npz.
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<Format>,
     #[command(flatten)]
     pub output: OutputArgs,
 }
