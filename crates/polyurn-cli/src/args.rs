@@ -99,15 +99,15 @@ pub struct DataArgs {
 /// What a data file is.
 #[derive(Debug, Args)]
 pub struct FileArgs {
-    /// Format of the data file, if its name does not tell: csv, tsv, tns, tensor-toolbox, mtx, uci, lda-c,
-    /// svmlight, npy or npz.
+    /// Format of the data file, if neither its name nor its first lines tell: csv, tsv, tns, tensor-toolbox, mtx, uci, lda-c,
+    /// svmlight, npy, npz or mallet.
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// The words of a uci or lda-c file, one on each line [default: a file of a usual name beside it, such as
     /// vocab.NAME.txt].
     #[arg(long, value_name = "FILE")]
     pub vocab: Option<PathBuf>,
-    /// Read the labels of a svmlight file, too, as a column `label`.
+    /// Read the labels of a svmlight or mallet file, too, as a column `label`.
     #[arg(long)]
     pub labels: bool,
     /// What a compressed file may unpack to [default: 64G].

@@ -29,6 +29,9 @@ pub fn check_conversion(dataset: &Dataset, format: Format) -> Result<()> {
     let n_axes = dataset.columns.len();
     let is_table = matches!(format, Csv | Tsv);
     match format {
+        Format::Mallet | Format::Parquet | Format::Arrow => {
+            return refused(format!("{format} files are not written; write csv"));
+        }
         MatrixMarket | Uci | LdaC | SvmLight if n_axes != 2 => {
             return refused(format!(
                 "there are {n_axes} columns, and {format} has two; write csv, tns or npz, or leave columns out first"
