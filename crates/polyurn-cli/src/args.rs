@@ -41,6 +41,12 @@ pub enum Command {
     Enumerate(EnumerateArgs),
     /// Draw data from a model, or tokens from a table of counts.
     Simulate(SimulateArgs),
+    /// Write a file of counts in another format.
+    #[command(
+        mut_arg("format", |arg| arg.long("from").visible_alias("format")),
+        mut_arg("output", |arg| arg.help("Write to this file instead of standard output"))
+    )]
+    Convert(ConvertArgs),
     /// Read a file and say what is in it and what is odd.
     Check(CheckArgs),
     /// Describe a model (nodes, tables, cliques, treewidth, cost) or a fit file.
@@ -93,15 +99,15 @@ pub struct DataArgs {
 /// What a data file is.
 #[derive(Debug, Args)]
 pub struct FileArgs {
-    /// Format of the data file, if its name does not tell: csv, tsv, tns, tensor-toolbox, mtx, uci, lda-c,
-    /// svmlight, npy or npz.
+    /// Format of the data file, if neither its name nor its first lines tell: csv, tsv, tns, tensor-toolbox, mtx, uci, lda-c,
+    /// svmlight, npy, npz or mallet.
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// The words of a uci or lda-c file, one on each line [default: a file of a usual name beside it, such as
     /// vocab.NAME.txt].
     #[arg(long, value_name = "FILE")]
     pub vocab: Option<PathBuf>,
-    /// Read the labels of a svmlight file, too, as a column `label`.
+    /// Read the labels of a svmlight or mallet file, too, as a column `label`.
     #[arg(long)]
     pub labels: bool,
     /// What a compressed file may unpack to [default: 64G].
@@ -754,6 +760,22 @@ pub struct SimulateArgs {
     /// Write hidden nodes too.
     #[arg(long, conflicts_with = "from")]
     pub full: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// The file, or `-` for standard input.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub reading: FileArgs,
+    /// Format to write, if the name of the output does not tell: csv, tsv, tns, tensor-toolbox, mtx, uci, lda-c, svmlight, npy or
+    /// npz.
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<Format>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

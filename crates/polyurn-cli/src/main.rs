@@ -49,6 +49,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Export(args) => cmd::export::run(&args),
         Command::Enumerate(args) => cmd::enumerate::run(&args),
         Command::Simulate(args) => cmd::simulate::run(&args),
+        Command::Convert(args) => cmd::convert::run(&args),
         Command::Check(args) => cmd::check::run(&args),
         Command::Info(args) => cmd::info::run(&args),
         Command::Demo(args) => cmd::demo::run(&args),

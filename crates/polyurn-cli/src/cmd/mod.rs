@@ -1,6 +1,7 @@
 //! One file per command: arguments in, library calls, result out.
 
 pub mod check;
+pub mod convert;
 mod curve;
 pub mod demo;
 pub mod enumerate;

@@ -39,7 +39,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
 fn check_formats(args: &SimulateArgs) -> Result<(), Failure> {
     if let Some(flag) = args.file.given().filter(|_| args.model.is_some()) {
         return Err(Failure::Usage(format!(
-            "{flag}: it is of the file of --from; data from a model are written as CSV"
+            "{flag}: it says how to read the file of --from; data from a model are written as CSV"
         )));
     }
     let Some(path) = args.output.output.as_ref().filter(|_| !args.output.json) else { return Ok(()) };

@@ -74,3 +74,81 @@ fn cuts_of_numbers_are_kept_and_used_again() {
     let compared = folder.json(&["compare", "--model", "x -> y", "--model", "x; y", "--data", "t.csv", "--bin", "x=2"]);
     assert_eq!(compared["bins"], scored["bins"]);
 }
+
+#[test]
+fn files_are_converted_there_and_back() {
+    let folder = Folder::new();
+    folder.write("t.csv", "doc,word,count\nd1,cat,5\nd1,=owl,1\nd2,dog,2\n");
+    for name in ["t.tns", "t.ttb", "t.mtx", "docword.t.txt", "t.ldac", "t.svm", "t.npy", "t.npz", "t.tsv"] {
+        let said = folder.run(&["convert", "t.csv", "-o", name]);
+        assert!(said.status.success(), "{name}: {}", String::from_utf8_lossy(&said.stderr));
+        let summary = folder.json(&["check", name]);
+        assert_eq!((&summary["tokens"], &summary["distinct_rows"]), (&8.into(), &3.into()), "{name}");
+        let values: Vec<_> = (0..2).map(|ix| summary["columns"][ix]["values"].clone()).collect();
+        assert_eq!(values, [2, 3], "{name}");
+        folder.ok(&["convert", name, "-o", "back.csv"]);
+    }
+    let back = folder.ok(&["convert", "docword.t.txt", "--to", "csv", "-q"]);
+    assert_eq!(back, "doc,word,count\n1,cat,5\n1,=owl,1\n2,dog,2\n");
+    assert!(folder.names().contains(&"vocab.t.txt".to_owned()) && folder.names().contains(&"t.ldac.vocab".to_owned()));
+    let note = String::from_utf8(folder.run(&["convert", "t.csv", "--to", "csv"]).stderr).unwrap();
+    assert!(note.contains("note: the value `=owl`") && note.contains("formula"), "{note}");
+    let said = folder.json(&["convert", "t.csv", "-o", "t.tns", "--from", "csv", "--to", "tns"]);
+    assert_eq!((&said["to"], &said["rows"]), (&"tns".into(), &3.into()));
+}
+
+#[test]
+fn conversions_that_make_no_sense_are_refused_in_one_line() {
+    let folder = Folder::new();
+    folder.write("t.csv", "a,b,c\nx,y,z\n");
+    folder.write("m.csv", "a,b\nx,\n");
+    folder.write("t.mtx", "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 2\n");
+    folder.write("t.uci.vocab", "old\n");
+    for (args, wanted) in [
+        (&["convert", "t.csv", "-o", "t.ldac"][..], "t.csv: there are 3 columns, and lda-c has two"),
+        (&["convert", "m.csv", "-o", "m.mtx"], "m.csv: there are missing values, which mtx cannot say"),
+        (&["convert", "t.csv", "-o", "t.xyz"], "--to: say the format to write"),
+        (&["convert", "t.csv"], "--to: say the format to write"),
+        (&["convert", "t.csv", "-o", "t.csv"], "is an input too"),
+        (&["convert", "t.csv", "-o", "u.csv.gz"], "leave its last ending out"),
+        (&["convert", "t.csv", "--to", "csv", "--json"], "--json"),
+        (&["convert", "t.mtx", "-o", "t.uci"], "t.uci.vocab: would be taken for the words of t.uci"),
+    ] {
+        let (code, message) = folder.fails(args);
+        assert_eq!((code, message.trim_end().lines().count()), (2, 1), "{message}");
+        assert!(message.contains(wanted), "{args:?}: {message}");
+    }
+    assert_eq!(folder.names(), ["m.csv", "t.csv", "t.mtx", "t.uci.vocab"]);
+}
+
+#[test]
+fn standard_input_and_files_without_extension_are_told_by_their_content() {
+    use std::io::Write;
+    let folder = Folder::new();
+    folder.write("t.csv", "doc,word,count\na,cat,5\na,owl,1\nb,dog,2\n");
+    for name in ["t.csv", "t.tsv", "t.tns", "t.ttb", "t.mtx", "t.uci", "t.ldac", "t.svm", "t.npy", "t.npz"] {
+        if name != "t.csv" {
+            folder.ok(&["convert", "t.csv", "-o", name, "-q"]);
+        }
+        let bytes = std::fs::read(folder.path().join(name)).unwrap();
+        folder.write("nameless", &bytes);
+        let named = folder.json(&["check", name]);
+        let nameless = folder.json(&["check", "nameless"]);
+        assert_eq!((&nameless["format"], &nameless["tokens"]), (&named["format"], &8.into()), "{name}");
+        let mut child = folder
+            .command(&["check", "-", "--json"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(&bytes).unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+        assert_eq!((&said["format"], &said["tokens"]), (&named["format"], &8.into()), "{name}");
+    }
+    folder.write("a.txt", "d1 x The cat and the dog\nd2 y The owl\n");
+    let (code, message) = folder.fails(&["check", "a.txt"]);
+    assert!(code == 2 && message.contains("a.txt: no format goes with this extension"), "{message}");
+    assert_eq!(folder.json(&["check", "a.txt", "--format", "mallet", "--labels"])["tokens"], 7);
+    let (code, message) = folder.fails(&["check", "-"]);
+    assert!(code == 2 && message.contains("standard input") && message.contains("--format"), "{message}");
+}

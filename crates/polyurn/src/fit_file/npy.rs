@@ -73,7 +73,8 @@ pub fn decode<T: Item>(bytes: &[u8]) -> Result<(Vec<usize>, Vec<T>), String> {
     Ok((shape, data.chunks_exact(T::N_BYTES).map(T::read).collect()))
 }
 
-fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
+/// What an array of `shape` and type `descr` begins with.
+pub fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
     let axes: Vec<String> = shape.iter().map(ToString::to_string).collect();
     let shape = if let [axis] = &axes[..] { format!("({axis},)") } else { format!("({})", axes.join(", ")) };
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");

@@ -9,9 +9,12 @@ mod bins;
 #[cfg_attr(not(feature = "parquet"), path = "columnar_left_out.rs")]
 mod columnar;
 mod compression;
+mod content;
+mod convert;
 mod csv;
 mod lda_c;
 mod lines;
+mod mallet;
 mod matrix_market;
 mod model_file;
 mod npy;
@@ -31,6 +34,7 @@ mod write;
 
 pub use bins::{BinMethod, BinSpec, Cuts, find_cuts};
 pub use compression::Compression;
+pub use convert::{check_conversion, conversion_notes, vocabulary_of, write_converted};
 pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model, read_model_file, read_prior_file};
 pub use number::count_of;
 pub use stamp::Stamp;
@@ -88,6 +92,8 @@ pub enum Format {
     Npy,
     /// A sparse matrix of SciPy, or one dense array, in an archive of NumPy.
     Npz,
+    /// A name, a label and a text on each line, as MALLET reads them.
+    Mallet,
     /// Parquet, in builds with the feature `parquet`.
     Parquet,
     /// Arrow IPC: a file with a footer (Feather) or a stream, in builds with the feature `parquet`.
@@ -96,7 +102,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 12] = [
+    pub const ALL: [Format; 13] = [
         Format::Csv,
         Format::Tsv,
         Format::Tns,
@@ -107,6 +113,7 @@ impl Format {
         Format::SvmLight,
         Format::Npy,
         Format::Npz,
+        Format::Mallet,
         Format::Parquet,
         Format::Arrow,
     ];
@@ -124,6 +131,7 @@ impl Format {
             Format::SvmLight => "svmlight",
             Format::Npy => "npy",
             Format::Npz => "npz",
+            Format::Mallet => "mallet",
             Format::Parquet => "parquet",
             Format::Arrow => "arrow",
         }
@@ -185,7 +193,7 @@ impl FromStr for Format {
 /// How to read a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReadOptions {
-    /// The format; `None` goes by the extension.
+    /// The format; `None` goes by the extension, and by the content where that says nothing.
     pub format: Option<Format>,
     /// Whether counts may be fractions, for variational Bayes and EM.
     pub fractions: bool,
@@ -277,12 +285,8 @@ pub fn read_rows_watched(
     let n_bytes = Rc::default();
     let mut sink = Watched { sink, n_bytes: Rc::clone(&n_bytes), n_all: 0, watch, n_rows: 0 };
     if path == Path::new("-") {
-        let format = options.format.ok_or_else(|| {
-            let message = format!("standard input has no extension; give `--format` as one of {}", Format::names());
-            Error::Setting(message)
-        })?;
         let input = BufReader::with_capacity(BUFFER_SIZE, std::io::stdin().lock());
-        return read_stream(input, "standard input", None, format, options, &mut sink);
+        return read_stream(input, "standard input", None, options.format, options, &mut sink);
     }
     let source = path.display().to_string();
     // A file that is not there is the first thing to say.
@@ -290,15 +294,14 @@ pub fn read_rows_watched(
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(Error::data(&source, "is a folder; give the name of a file"));
     }
-    let format = options.format.or_else(|| Format::from_path(path)).ok_or_else(|| {
-        let message = format!("no format goes with this extension; give `--format` as one of {}", Format::names());
-        Error::data(&source, message)
-    })?;
+    let format = options.format.or_else(|| Format::from_path(path));
     let stamp = Stamp::of_open(&file, path)?;
     sink.n_all = stamp.n_bytes();
     let input = BufReader::with_capacity(BUFFER_SIZE, Counted { reader: &file, n_bytes });
-    let lies_open = matches!(format, Format::Parquet | Format::Arrow) && stamp.n_bytes() > 0;
-    let found = if lies_open && !compression::is_compressed(&file, path)? {
+    let columnar = format.filter(|format| matches!(format, Format::Parquet | Format::Arrow));
+    let found = if let Some(format) = columnar.filter(|_| stamp.n_bytes() > 0)
+        && !compression::is_compressed(&file, path)?
+    {
         let (n_bytes, n_all) = (Rc::clone(&sink.n_bytes), sink.n_all);
         let told = |share: f64| n_bytes.set((share * n_all as f64) as u64);
         let beside = Beside { given: options.vocab.as_deref(), data: Some(path), most: options.most_unpacked() };
@@ -333,7 +336,7 @@ pub fn read_rows_watched(
 /// As for [`read`].
 pub fn read_from(input: impl BufRead, source: &str, format: Format) -> Result<Dataset> {
     let mut builder = DatasetBuilder::new(source);
-    read_stream(input, source, None, format, &ReadOptions::default(), &mut builder)?;
+    read_stream(input, source, None, Some(format), &ReadOptions::default(), &mut builder)?;
     Ok(builder.finish())
 }
 
@@ -343,15 +346,18 @@ fn read_stream(
     mut input: impl BufRead,
     source: &str,
     path: Option<&Path>,
-    format: Format,
+    format: Option<Format>,
     options: &ReadOptions,
     sink: &mut impl RowSink,
 ) -> Result<(Format, Option<Compression>)> {
     sink.source(source);
     let beside = Beside { given: options.vocab.as_deref(), data: path, most: options.most_unpacked() };
-    options.check_labels(format)?;
     let unreadable = |error| Error::Io { path: source.into(), source: error };
-    if format == Format::Npz && input.fill_buf().map_err(unreadable)?.starts_with(ZIP) {
+    let first = input.fill_buf().map_err(unreadable)?;
+    let is_archive = first.starts_with(ZIP);
+    let format = format.or_else(|| content::binary(first));
+    if let Some(format @ Format::Npz) = format.filter(|_| is_archive) {
+        options.check_labels(format)?;
         beside.refuse(format)?;
         let most = options.most_unpacked();
         match path {
@@ -365,6 +371,14 @@ fn read_stream(
         return Ok((format, None));
     }
     let (reader, compression) = compression::see_through(input, source, options.most_unpacked())?;
+    let (reader, format) = match format {
+        Some(format) => (reader, format),
+        None => {
+            let (head, reader) = content::peek(reader).map_err(unreadable)?;
+            (reader, content::format_of(&head).ok_or_else(|| unknown_format(source, path, head.is_empty()))?)
+        }
+    };
+    options.check_labels(format)?;
     let mut input = Input { reader, source: source.to_owned() };
     let format = match format {
         Format::Tns if tensor_toolbox::is_header(input.first_bytes()?) => Format::TensorToolbox,
@@ -384,6 +398,7 @@ fn read_stream(
         Format::LdaC => lda_c::read(input, vocabulary, sink)?,
         Format::SvmLight => svmlight::read(input, options.labels, sink)?,
         Format::Npy => npy::read(input, sink)?,
+        Format::Mallet => mallet::read(input, options.labels, sink)?,
         Format::Npz => {
             let message = "this is no archive of NumPy; save the matrix by `scipy.sparse.save_npz`";
             return Err(Error::data(source, message));
@@ -392,6 +407,26 @@ fn read_stream(
         Format::Arrow => columnar::read_arrow(input, &options.cuts, sink)?,
     }
     Ok((format, compression))
+}
+
+/// That neither the name nor the content of a file tells what it is.
+fn unknown_format(source: &str, path: Option<&Path>, is_empty: bool) -> Error {
+    let names = Format::names();
+    match path {
+        _ if is_empty => Error::data(
+            source,
+            format!("there is nothing in it that tells its format; give `--format` as one of {names}"),
+        ),
+        Some(_) => {
+            let message = format!(
+                "no format goes with this extension, nor do the first lines tell; give `--format` as one of {names}"
+            );
+            Error::data(source, message)
+        }
+        None => Error::Setting(format!(
+            "{source}: the first lines do not tell the format; give `--format` as one of {names}"
+        )),
+    }
 }
 
 /// What a zip archive begins with.
@@ -404,11 +439,12 @@ fn open_again<'a>(path: &Path) -> Result<Box<dyn npz::ReadSeek + 'a>> {
 
 impl ReadOptions {
     fn check_labels(&self, format: Format) -> Result<()> {
-        if !self.labels || format == Format::SvmLight {
+        if !self.labels || matches!(format, Format::SvmLight | Format::Mallet) {
             return Ok(());
         }
-        let message =
-            format!("--labels: files of format {format} have no labels of rows, only svmlight has; leave it out");
+        let message = format!(
+            "--labels: files of format {format} have no labels of rows, only svmlight and mallet have; leave it out"
+        );
         Err(Error::Setting(message))
     }
 }
@@ -460,6 +496,8 @@ mod tests {
             ("a.svmlight.gz", Some(Format::SvmLight)),
             ("a.npy", Some(Format::Npy)),
             ("a.npz", Some(Format::Npz)),
+            ("a.pq", Some(Format::Parquet)),
+            ("a.feather", Some(Format::Arrow)),
             ("a.txt", None),
             ("csv", None),
             ("a.gz", None),
@@ -501,23 +539,29 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_extension_is_refused_unless_the_format_is_given() {
+    fn without_an_extension_the_content_tells_the_format_or_it_has_to_be_given() {
         let (_folder, path) = written("counts.txt", b"a,count\nx,2\n");
+        assert_eq!(read_with_origin(&path, &ReadOptions::default()).unwrap().1.format, Format::Csv);
+        let (_folder, path) = written("counts", b"x\n2\n");
         let message = read(&path, &ReadOptions::default()).unwrap_err().to_string();
-        assert!(message.contains("counts.txt: no format goes with this extension"), "{message}");
+        assert!(message.contains("counts: no format goes with this extension"), "{message}");
         assert!(
             message.contains("`--format`") && message.contains("csv, tsv, tns, tensor-toolbox, mtx, uci"),
             "{message}"
         );
         let options = ReadOptions { format: Some(Format::Csv), ..Default::default() };
-        assert_eq!(read(&path, &options).unwrap().counts, [2]);
-    }
-
-    #[test]
-    fn standard_input_needs_a_format() {
-        let error = read(Path::new("-"), &ReadOptions::default()).unwrap_err();
-        assert!(error.is_usage());
-        assert!(error.to_string().contains("give `--format`"), "{error}");
+        assert_eq!(read(&path, &options).unwrap().counts, [1]);
+        let (_folder, path) = written("empty", b"");
+        let message = read(&path, &ReadOptions::default()).unwrap_err().to_string();
+        assert!(message.contains("empty: there is nothing in it that tells its format"), "{message}");
+        let (_folder, path) = written("a.parquet", b"PAR1");
+        let message = read(&path, &ReadOptions::default()).unwrap_err().to_string();
+        let wanted = if cfg!(feature = "parquet") {
+            "is no Parquet file, or not a whole one"
+        } else {
+            "leaves Parquet and Arrow out"
+        };
+        assert!(message.contains(wanted), "{message}");
     }
 
     #[test]

@@ -360,7 +360,8 @@ mod tests {
     fn summary_as(text: &str, format: Format) -> Summary {
         let mut builder = DatasetBuilder::new("test.csv");
         let (format, compression) =
-            read_stream(text.as_bytes(), "test.csv", None, format, &ReadOptions::default(), &mut builder).expect(text);
+            read_stream(text.as_bytes(), "test.csv", None, Some(format), &ReadOptions::default(), &mut builder)
+                .expect(text);
         let origin = Origin { format, compression, n_rows: builder.n_rows_read() };
         let dataset = builder.finish();
         Summary::new(&dataset, &origin)

@@ -41,8 +41,13 @@ impl Beside<'_> {
 
 /// A file of words beside the data, if there is one of a usual name.
 fn beside(data: &Path, format: Format) -> Option<PathBuf> {
-    let name = data.file_name()?.to_str()?;
-    let plain = Format::without_compression(name);
+    let paths = usual_names(data, format)?.into_iter().flat_map(|name| [name.clone(), format!("{name}.gz")]);
+    paths.map(|name| data.with_file_name(name)).find(|path| path.is_file() && path != data)
+}
+
+/// What the words of a file are usually called, the best name first.
+fn usual_names(data: &Path, format: Format) -> Option<Vec<String>> {
+    let plain = Format::without_compression(data.file_name()?.to_str()?);
     let stem = plain.rsplit_once('.').map_or(plain, |(stem, _)| stem);
     let mut names = Vec::new();
     if plain.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("docword")) {
@@ -52,9 +57,19 @@ fn beside(data: &Path, format: Format) -> Option<PathBuf> {
     if format == Format::LdaC {
         names.push(format!("{stem}.tokens"));
     }
-    let paths =
-        names.iter().flat_map(|name| [name.clone(), format!("{name}.gz")]).map(|name| data.with_file_name(name));
-    paths.into_iter().find(|path| path.is_file() && path != data)
+    Some(names)
+}
+
+/// Where the words of a file go that is written; and a file there that would be taken for them.
+pub(super) fn place_for(data: &Path, format: Format) -> (PathBuf, Option<PathBuf>) {
+    let names = usual_names(data, format).unwrap_or_default();
+    let name = names.into_iter().next().unwrap_or_else(|| "vocab.txt".to_owned());
+    (data.with_file_name(name), beside(data, format))
+}
+
+/// Whether a word can stand on a line of its own.
+pub(super) fn is_word(word: &str) -> bool {
+    !word.is_empty() && word.trim() == word && !word.starts_with('\u{feff}') && !word.contains(['\n', '\r', '\0'])
 }
 
 /// Words, each of them once.

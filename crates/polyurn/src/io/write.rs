@@ -2,6 +2,7 @@
 //!
 //! Values are quoted where they must be, which includes blanks at either end: outside quotes a reader may drop them.
 
+use super::Format;
 use crate::counts::{Dataset, MISSING, RowCount};
 use crate::error::{Error, Result};
 use std::io::{BufWriter, Write};
@@ -25,12 +26,18 @@ pub struct CsvWriter<W: Write> {
     target: PathBuf,
     /// The record at hand.
     text: String,
+    delimiter: char,
 }
 
 impl<W: Write> CsvWriter<W> {
     /// A writer to `out`, which is called `target` in messages.
     pub fn new(out: W, target: &Path) -> Self {
-        CsvWriter { out: BufWriter::new(out), target: target.to_owned(), text: String::new() }
+        Self::delimited(out, target, ',')
+    }
+
+    /// A writer of records whose fields are separated by something else.
+    pub(super) fn delimited(out: W, target: &Path, delimiter: char) -> Self {
+        CsvWriter { out: BufWriter::new(out), target: target.to_owned(), text: String::new(), delimiter }
     }
 
     /// Writes one record.
@@ -41,9 +48,9 @@ impl<W: Write> CsvWriter<W> {
         self.text.clear();
         for (ix, field) in fields.into_iter().enumerate() {
             if ix > 0 {
-                self.text.push(',');
+                self.text.push(self.delimiter);
             }
-            push_csv_field(&mut self.text, field.as_ref());
+            push_field(&mut self.text, field.as_ref(), self.delimiter);
         }
         if self.text.is_empty() {
             // A blank line would be no record.
@@ -68,9 +75,13 @@ impl<W: Write> CsvWriter<W> {
 
 /// Appends a field to a line of CSV, in quotes where it must be.
 pub fn push_csv_field(text: &mut String, field: &str) {
+    push_field(text, field, ',');
+}
+
+fn push_field(text: &mut String, field: &str, delimiter: char) {
     let is_blank = |c: char| c == ' ' || c == '\t' || c == '\u{feff}';
     let needs_quotes =
-        field.contains([',', '"', '\r', '\n']) || field.starts_with(is_blank) || field.ends_with(is_blank);
+        field.contains([delimiter, '"', '\r', '\n']) || field.starts_with(is_blank) || field.ends_with(is_blank);
     if !needs_quotes {
         text.push_str(field);
         return;
@@ -105,10 +116,19 @@ where
     C: IntoIterator<Item = Option<S>>,
     R: IntoIterator<Item = (C, RowCount)>,
 {
+    write_rows(CsvWriter::new(out, target), target, names, rows)
+}
+
+fn write_rows<W, S, C, R>(mut writer: CsvWriter<W>, target: &Path, names: &[String], rows: R) -> Result<()>
+where
+    W: Write,
+    S: AsRef<str>,
+    C: IntoIterator<Item = Option<S>>,
+    R: IntoIterator<Item = (C, RowCount)>,
+{
     if let Some(name) = names.iter().find(|name| name.is_empty() || *name == "count") {
         return Err(refused(target, format!("a column cannot be called `{name}` in CSV; rename it")));
     }
-    let mut writer = CsvWriter::new(out, target);
     writer.record(names.iter().map(String::as_str).chain(["count"]))?;
     let mut has_empty_label = false;
     for (cells, count) in rows {
@@ -129,6 +149,22 @@ where
 /// # Errors
 /// As for [`write_csv`].
 pub fn write_dataset_csv(out: impl Write, target: &Path, dataset: &Dataset) -> Result<()> {
+    write_dataset_delimited(out, target, dataset, ',', Vec::new())
+}
+
+/// What separates the fields of a table.
+pub(super) fn delimited(format: Format) -> char {
+    if format == Format::Tsv { '\t' } else { ',' }
+}
+
+/// Writes a whole dataset as a table, and then rows of these codes with count 0.
+pub(super) fn write_dataset_delimited(
+    out: impl Write,
+    target: &Path,
+    dataset: &Dataset,
+    delimiter: char,
+    empty: Vec<Vec<u32>>,
+) -> Result<()> {
     let columns = &dataset.columns;
     let named = columns.iter().enumerate();
     let names: Vec<String> =
@@ -142,7 +178,12 @@ pub fn write_dataset_csv(out: impl Write, target: &Path, dataset: &Dataset) -> R
         let cells: Vec<_> = codes.iter().enumerate().map(|(ix, &code)| label(ix, code)).collect();
         (cells, RowCount::Unknown)
     });
-    write_csv(out, target, &names, counted.chain(unknown))
+    let empty = empty.into_iter().map(|codes| {
+        let cells: Vec<_> = codes.iter().enumerate().map(|(ix, &code)| label(ix, code)).collect();
+        (cells, RowCount::Tokens(0))
+    });
+    let writer = CsvWriter::delimited(out, target, delimiter);
+    write_rows(writer, target, &names, counted.chain(unknown).chain(empty))
 }
 
 fn refused(target: &Path, message: String) -> Error {
