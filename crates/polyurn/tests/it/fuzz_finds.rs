@@ -9,6 +9,7 @@ use std::path::Path;
 use targets::TARGETS;
 
 #[test]
+#[expect(clippy::print_stdout, reason = "so that a panic tells which file it was")]
 fn no_target_stumbles_over_what_was_found_before() {
     let finds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/finds");
     let mut n_files = 0;
@@ -19,7 +20,6 @@ fn no_target_stumbles_over_what_was_found_before() {
         };
         files.sort();
         for file in files {
-            // So that a panic tells which one it was.
             println!("{}", file.display());
             target(&std::fs::read(&file).unwrap());
             n_files += 1;
