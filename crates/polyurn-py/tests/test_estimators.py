@@ -71,13 +71,27 @@ def test_scikit_learns_checks_pass(estimator, check, exceptions, monkeypatch):
         check(estimator)
 
 
-def test_one_and_eight_jobs_give_the_same_arrays(matrix, survey):
-    for kind, X in [(polyurn.LDA, matrix), (polyurn.LatentClass, pd.DataFrame(survey))]:
-        for method, settings in [("vb", {}), ("em", {"prior": "none"}), ("gibbs", {"engine": {"sweeps": 40}})]:
-            one, eight = (kind(2, random_state=3, method=method, n_jobs=n, **settings).fit(X) for n in (1, 8))
-            assert np.array_equal(one.core_, eight.core_)
-            assert all(np.array_equal(one.factors_[name], eight.factors_[name]) for name in one.factors_)
-            assert np.array_equal(one.transform(X), eight.transform(X))
+ENGINES = {
+    "vb": {}, "em": {"prior": "none"}, "dual-em": {}, "icm": {},
+    "gibbs": {"engine": {"sweeps": 40, "chains": 3, "draws": 4}}, "smc": {"engine": {"particles": 20, "runs": 3}},
+}
+
+
+@pytest.mark.parametrize("method", ENGINES)
+@pytest.mark.parametrize("kind", [*DOCUMENTS, *RECORDS, polyurn.Blockmodel, polyurn.SymmetricNMF])
+def test_one_and_eight_jobs_give_the_same_arrays(survey, kind, method):
+    rng = np.random.default_rng(0)
+    three = polyurn.CP, polyurn.Tucker, polyurn.Blockmodel
+    X = pd.DataFrame(survey) if kind in RECORDS else rng.poisson(2.0, size=(6, 6, 3) if kind in three else (6, 6))
+    one, eight = (kind(2, random_state=3, method=method, n_jobs=n, **ENGINES[method]).fit(X) for n in (1, 8))
+    assert np.array_equal(one.core_, eight.core_)
+    assert all(np.array_equal(one.factors_[name], eight.factors_[name]) for name in one.factors_)
+    if kind is not polyurn.SymmetricNMF:
+        assert np.array_equal(one.transform(X), eight.transform(X)) and one.score(X) == eight.score(X)
+    assert all(np.array_equal(*both) for both in zip(one.sample(20), eight.sample(20)))
+    again = pickle.loads(pickle.dumps(one))
+    assert all(np.array_equal(one.factors_[name], again.factors_[name]) for name in one.factors_)
+    assert clone(one).get_params() == one.get_params()
 
 
 def test_topics_that_were_put_in_come_out():

@@ -49,6 +49,8 @@ def test_results_are_data_frames_plots_and_pages():
     fit = polyurn.fit("i -> k[2] -> j", TOY, random_state=1)
     assert fit.to_pandas("k").shape == (3, 2)
     assert fit.report().startswith("<!doctype html>")
+    with pytest.raises(ValueError, match="no sweeps to plot"):
+        polyurn.fit("i -> j", TOY, method="exact").plot()
     assert len(fit.plot().lines[0].get_xdata()) == fit["iterations"]
     for result in (score, ranking, fit):
         assert "<table>" in result._repr_html_()
@@ -235,6 +237,9 @@ def test_models_come_from_edges_and_files(tmp_path):
     assert polyurn.score(str(path), TOY).log_evidence == expected
     with pytest.raises(ValueError, match="no node"):
         polyurn.models.from_edges([("a", "b")], sizes={"c": 2})
+    for edges in ("ab", ["ab"], [("a", "b", "c")], [3]):
+        with pytest.raises(ValueError, match="edges: expected pairs"):
+            polyurn.models.from_edges(edges)
     tied = polyurn.models.from_edges([("r", "i"), ("r", "j")], sizes={"r": 2}, tied=[("i", "j")])
     symmetric = polyurn.score("r[2] -> i j; i ~ j", TOY).log_evidence
     assert polyurn.score(tied, TOY).log_evidence == symmetric

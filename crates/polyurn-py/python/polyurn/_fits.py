@@ -171,9 +171,10 @@ class Fit(Paged, _Result):
         return pd.concat(flat, keys=nodes, names=["node", "row"]).rename("probability")
 
     def plot(self, ax: Any = None) -> Any:
-        """The objective sweep by sweep. Needs matplotlib."""
-        ax = _axes(ax)
-        trace = self.objective_trace
+        """The objective sweep by sweep, of engines that sweep. Needs matplotlib."""
+        if self.method in ("exact", "smc"):
+            raise ValueError(f'a fit by "{self.method}" has no sweeps to plot; report() has its tables as pictures')
+        ax, trace = _axes(ax), self.objective_trace
         ax.plot(range(1, len(trace) + 1), trace)
         ax.set_xlabel("sweep")
         ax.set_ylabel("objective")

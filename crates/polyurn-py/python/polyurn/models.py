@@ -37,7 +37,7 @@ def from_edges(
     >>> polyurn.models.from_edges([("class", "hair"), ("class", "eye colour")], sizes={"class": 2})
     'class[2]; hair; "eye colour"; class -> hair; class -> "eye colour"'
     """
-    edges = [(str(parent), str(child)) for parent, child in edges]
+    edges = [_edge(edge) for edge in edges]
     # Names may be any objects, and are known by their text.
     sizes = {str(name): size for name, size in (sizes or {}).items()}
     names = dict.fromkeys([name for edge in edges for name in edge])
@@ -74,6 +74,14 @@ def from_pgmpy(network: Any, *, sizes: Mapping[str, int] | None = None) -> str:
     if without:
         raise ValueError(f"sizes: latent node {without[0]!r} needs a size")
     return from_edges(network.edges(), nodes=map(str, network.nodes()), sizes=known)
+
+
+def _edge(edge: Any) -> tuple[str, str]:
+    # A text of two letters could be taken apart, too.
+    if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
+        raise ValueError(f"edges: expected pairs of a parent and a child, not {edge!r}")
+    parent, child = edge
+    return str(parent), str(child)
 
 
 def _quote(name: str) -> str:
