@@ -1,7 +1,8 @@
 //! Results to standard output or a file, notes to standard error, failures to exit codes.
 
 use crate::args::OutputArgs;
-use polyurn::io::Cuts;
+use polyurn::counts::Labels;
+use polyurn::io::{Cuts, formula_note};
 pub use polyurn::shown::number;
 use polyurn::{Error, Seed, Stop, Warning};
 use serde_json::Value;
@@ -160,6 +161,13 @@ impl Output {
     pub fn note(&self, line: &str) {
         if !self.quiet {
             say(line);
+        }
+    }
+
+    /// Says which labels a spreadsheet would take for formulas, where they are written to CSV.
+    pub fn note_formulas<'l>(&self, labels: impl IntoIterator<Item = &'l Labels>) {
+        if let Some(line) = formula_note(labels) {
+            self.note(&format!("note: {line}"));
         }
     }
 

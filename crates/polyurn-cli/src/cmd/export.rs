@@ -36,6 +36,9 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     if export.is_averaged() {
         output.warn(&[Warning::LabelAveraged { nodes: fit.label_averaged.clone() }]);
     }
+    if args.to == ExportFormat::Csv {
+        output.note_formulas(&fit.labels);
+    }
     output.write(|out| out.write_all(&bytes))
 }
 

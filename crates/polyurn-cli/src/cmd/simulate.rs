@@ -120,6 +120,9 @@ fn from_table(args: &SimulateArgs, path: &Path, output: &Output) -> Result<Drawn
         return Err(Error::data_at(&dataset.source, *line, None, "the count is `?`; give a number to draw from").into());
     }
     output.warn(&dataset.warnings);
+    if !output.json() {
+        output.note_formulas(dataset.columns.iter().map(|column| &column.labels));
+    }
     let names: Vec<String> = dataset
         .columns
         .iter()

@@ -152,3 +152,28 @@ fn standard_input_and_files_without_extension_are_told_by_their_content() {
     let (code, message) = folder.fails(&["check", "-"]);
     assert!(code == 2 && message.contains("standard input") && message.contains("--format"), "{message}");
 }
+
+/// Written as they are, so that they can be read back; and said.
+#[test]
+fn labels_like_formulas_are_said_wherever_they_are_written_to_csv() {
+    let folder = Folder::new();
+    folder.write("t.csv", "who,says,count\nann,=cmd(),3\nbob,b,2\n");
+    folder.ok(&["fit", "--model", "who -> says", "--data", "t.csv", "--method", "exact", "-o", "t.polyurn", "-q"]);
+    for command in [
+        &["convert", "t.csv", "-o", "u.tsv"][..],
+        &["export", "t.polyurn", "--to", "csv", "-o", "e.csv"],
+        &["predict", "--fit", "t.polyurn", "--data", "t.csv", "-o", "p.csv"],
+        &["simulate", "--from", "t.csv", "--tokens", "50", "--seed", "1", "-o", "s.csv"],
+    ] {
+        let said = String::from_utf8(folder.run(command).stderr).unwrap();
+        assert!(said.contains("the value `=cmd()` and perhaps others begin with =, +, - or @"), "{command:?}: {said}");
+        let quiet = folder.run(&[command, &["--quiet"]].concat());
+        assert!(!String::from_utf8(quiet.stderr).unwrap().contains("=cmd()"), "{command:?}");
+    }
+    let written = std::fs::read_to_string(folder.path().join("e.csv")).unwrap();
+    assert!(written.contains("=cmd()"), "{written}");
+    // Numbers are no formulas.
+    folder.write("n.csv", "x\n-5\n+1e3\n");
+    let said = String::from_utf8(folder.run(&["convert", "n.csv", "-o", "n.tsv"]).stderr).unwrap();
+    assert!(!said.contains("formula"), "{said}");
+}

@@ -87,12 +87,7 @@ pub fn conversion_notes(dataset: &Dataset, format: Format) -> Vec<String> {
         if n_unused > MAX_DECLARED {
             notes.push(format!("{n_unused} values without tokens are left out; declare the sizes in the model"));
         }
-        if let Some(label) = dataset.columns.iter().find_map(|column| formula_like(&column.labels)) {
-            notes.push(format!(
-                "the value `{}` and perhaps others begin with =, +, - or @; a spreadsheet may take such a value for a formula",
-                label.escape_debug()
-            ));
-        }
+        notes.extend(formula_note(dataset.columns.iter().map(|column| &column.labels)));
         return notes;
     }
     let keeps_words = |ix: usize| matches!(format, Format::Uci | Format::LdaC) && ix == 1;
@@ -110,7 +105,16 @@ pub fn conversion_notes(dataset: &Dataset, format: Format) -> Vec<String> {
     notes
 }
 
-/// A label that a spreadsheet would take for a formula.
+/// A line about labels that a spreadsheet would take for formulas, for whoever writes them to CSV. They are written as they are, so that
+/// they can be read back.
+pub fn formula_note<'l>(labels: impl IntoIterator<Item = &'l Labels>) -> Option<String> {
+    let label = labels.into_iter().find_map(formula_like)?;
+    Some(format!(
+        "the value `{}` and perhaps others begin with =, +, - or @; a spreadsheet may take such a value for a formula",
+        label.escape_debug()
+    ))
+}
+
 fn formula_like(labels: &Labels) -> Option<&str> {
     let Labels::Named(names) = labels else { return None };
     let is_formula = |name: &&String| name.starts_with(['=', '+', '-', '@']) && name.parse::<f64>().is_err();

@@ -80,6 +80,9 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     }
     written?;
     output.warn(&run.warnings);
+    if !output.json() {
+        output.note_formulas(&predictor.fit().labels);
+    }
     output.note(&run.summary());
     Ok(())
 }
