@@ -8,7 +8,9 @@ use polyurn::control::{Cancel, Control, Observer};
 use polyurn::counts::Dataset;
 use polyurn::fit_file::FitFile;
 use polyurn::graph::{BindOptions, Binding, ModelSource, bind, bind_without_data};
-use polyurn::io::{Format, ModelFormat, parse_model_file, read_from, write_dataset_csv};
+use polyurn::io::{
+    Format, ModelFormat, check_conversion, parse_model_file, read_from, write_converted, write_dataset_csv,
+};
 use polyurn::prior::{Prior, PriorSettings};
 use polyurn::score::{Means, Method, Scoring};
 use polyurn::{Error, Result, Seed, checkpoint};
@@ -36,6 +38,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("svmlight", |bytes| table(bytes, Format::SvmLight)),
     ("npy", |bytes| table(bytes, Format::Npy)),
     ("npz", |bytes| table(bytes, Format::Npz)),
+    ("mallet", |bytes| table(bytes, Format::Mallet)),
     ("parquet", |bytes| table(bytes, Format::Parquet)),
     ("arrow", |bytes| table(bytes, Format::Arrow)),
     ("model-text", model_text),
@@ -63,8 +66,30 @@ fn table(bytes: &[u8], format: Format) {
     let mut written = Vec::new();
     write_dataset_csv(&mut written, Path::new("again"), &read).expect("memory takes everything");
     let again = read_from(&written[..], "again", Format::Csv).expect("what was written can be read");
-    assert_eq!(read.n_tokens(), again.n_tokens());
-    assert_eq!((read.n_rows(), read.columns.len()), (again.n_rows(), again.columns.len()));
+    assert_same(&read, &again);
+    // And so they are in every other format that holds them.
+    if read.columns.iter().any(|column| column.labels.len() > MOST_WRITTEN) {
+        return;
+    }
+    for format in Format::ALL {
+        if check_conversion(&read, format).is_ok() {
+            let mut written = Vec::new();
+            write_converted(&mut written, Path::new("again"), &read, format).expect("memory takes everything");
+            assert_same(&read, &read_from(&written[..], "again", format).expect("what was written can be read"));
+        }
+    }
+}
+
+/// Values of a column beyond which it is not written in all formats: some have a line for each.
+const MOST_WRITTEN: u32 = 1000;
+
+fn assert_same(one: &Dataset, other: &Dataset) {
+    assert_eq!(one.n_tokens(), other.n_tokens());
+    let n_rows = |data: &Dataset| data.counts.iter().filter(|&count| count > 0).count();
+    assert_eq!(
+        (n_rows(one), one.unknown.len(), one.columns.len()),
+        (n_rows(other), other.unknown.len(), other.columns.len())
+    );
 }
 
 /// Columns that models of the fuzzer may name.
