@@ -9,7 +9,7 @@ use numpy::ndarray::ArrayView1;
 use numpy::{PyArray1, PyReadonlyArray1};
 use polyurn::control::Control;
 use polyurn::counts::{self, Cell, DatasetBuilder, Labels, MISSING, RowCount};
-use polyurn::io::{self, Format, ReadOptions, count_of};
+use polyurn::io::{self, BinSpec, Format, ReadOptions, count_of, find_cuts};
 use polyurn::{Error, Result};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
@@ -26,6 +26,10 @@ pub struct Dataset {
 
 /// One column as Python hands it over: its name, codes, labels or else the number of values, and what value 0 is called.
 type Column<'py> = (Option<String>, Bound<'py, PyAny>, Option<Vec<String>>, Option<u32>, u32);
+
+/// What there is to say of some files: the words of word numbers, whether labels of rows are read, bytes that it may unpack to, and columns
+/// to be cut into categories.
+type More = (Option<PathBuf>, bool, Option<u64>, Vec<String>);
 
 /// Rows from one look at the clock to the next.
 const TICK: usize = 1 << 16;
@@ -175,14 +179,23 @@ impl Dataset {
 
     /// Reads a file.
     #[staticmethod]
-    #[pyo3(signature = (path, format, fractions))]
-    fn read(py: Python<'_>, path: PathBuf, format: Option<&str>, fractions: bool) -> PyResult<Self> {
+    #[pyo3(signature = (path, format, fractions, more=(None, false, None, Vec::new())))]
+    fn read(py: Python<'_>, path: PathBuf, format: Option<&str>, fractions: bool, more: More) -> PyResult<Self> {
+        let (vocab, labels, max_unpacked, bins) = more;
         let format = format.map(str::parse::<Format>).transpose().or_exception()?;
-        let options = ReadOptions { format, fractions, ..Default::default() };
+        let specs: Result<Vec<BinSpec>, String> = bins.iter().map(|spec| spec.parse()).collect();
+        let specs = specs.map_err(|why| PyValueError::new_err(format!("bins: {why}")))?;
+        let mut options = ReadOptions { format, fractions, vocab, labels, max_unpacked, cuts: Vec::new() };
         let read = |control: &mut Control<'_>, _| {
-            io::read_watched(&path, &options, &mut |share| control.tick("reading", share))
+            let mut said = Vec::new();
+            if !specs.is_empty() {
+                (options.cuts, said) = find_cuts(&path, &options, &specs)?;
+            }
+            let (mut data, _) = io::read_watched(&path, &options, &mut |share| control.tick("reading", share))?;
+            data.warnings.extend(said);
+            Ok(data)
         };
-        let ((data, _), interrupted) = Work::default().run(py, read)?;
+        let (data, interrupted) = Work::default().run(py, read)?;
         refuse_parts(interrupted)?;
         Ok(Dataset::new(data))
     }

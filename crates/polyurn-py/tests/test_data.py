@@ -1,5 +1,6 @@
 """Every way in gives the same data."""
 
+import gzip
 import subprocess
 import sys
 import textwrap
@@ -247,6 +248,23 @@ def test_other_forms_of_sparse_tensors(counts):
     for X in (counts, tensor):
         for form in (sparse.GCXS(X), sparse.DOK(X)):
             assert rows(held(form)) == rows(held(X)), type(form)
+
+
+def test_files_are_read_as_the_command_line_reads_them(tmp_path):
+    (tmp_path / "people.csv").write_text("height,hair\n" + "".join(f"{n},{'fair' if n % 2 else 'dark'}\n" for n in range(8)))
+    data = polyurn.read(tmp_path / "people.csv", bins="height=2:width")
+    assert data.labels("height") == ["< 3.5", ">= 3.5"] and data.n_tokens == 8
+    with pytest.raises(ValueError, match="bins age: there is no column of this name"):
+        polyurn.read(tmp_path / "people.csv", bins=["age=2"])
+    (tmp_path / "docword.x.txt").write_text("2\n2\n2\n1 1 3\n2 2 1\n")
+    (tmp_path / "words").write_text("cat\ndog\n")
+    assert polyurn.read(tmp_path / "docword.x.txt", format="uci", vocab=tmp_path / "words").labels(1) == ["cat", "dog"]
+    with gzip.open(tmp_path / "long.csv.gz", "wt") as out:
+        out.write("a\n" + "x\n" * 10_000)
+    with pytest.raises((ValueError, OSError), match="max_unpacked"):
+        polyurn.read(tmp_path / "long.csv.gz", max_unpacked="1k")
+    with pytest.raises(ValueError, match="^max_unpacked: "):
+        polyurn.read(tmp_path / "long.csv.gz", max_unpacked="much")
 
 
 def test_a_series_is_one_column():

@@ -70,7 +70,12 @@ class Dataset:
     @staticmethod
     def from_parts(header: str, values: list[NDArray[np.uint32]], counts: NDArray[np.uint64]) -> Dataset: ...
     @staticmethod
-    def read(path: str, format: str | None, fractions: bool) -> Dataset: ...
+    def read(
+        path: str,
+        format: str | None,
+        fractions: bool,
+        more: tuple[str | None, bool, int | None, list[str]] = ...,
+    ) -> Dataset: ...
     @property
     def source(self) -> str: ...
     @property

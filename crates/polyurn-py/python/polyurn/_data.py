@@ -11,6 +11,7 @@ import numpy as np
 from . import _core
 from ._encode import integers, narrow
 from ._results import Shown
+from ._settings import bytes_of
 from ._tables import (
     COUNT,
     Frame,
@@ -133,26 +134,47 @@ class Data(Shown):
         return f"<Data {shown}: {self.n_tokens:.12g} tokens, {len(self)} distinct rows{unknown}>"
 
 
-def read(path: str | os.PathLike[str], *, format: str | None = None, fractions: bool = False, kind: str = "auto") -> Data:
-    """Reads data from a file: CSV, TSV, ``.tns``, Tensor Toolbox text or Matrix Market, plain or compressed.
+def read(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    fractions: bool = False,
+    kind: str = "auto",
+    vocab: str | os.PathLike[str] | None = None,
+    labels: bool = False,
+    max_unpacked: int | str | None = None,
+    bins: str | Sequence[str] = (),
+) -> Data:
+    """Reads data from a file of any format that the command line reads, plain or compressed (docs/data.md).
 
     Parameters
     ----------
     path : path
         The file.
-    format : {"csv", "tsv", "tns", "tensor-toolbox", "mtx"}, optional
+    format : {"csv", "tsv", "tns", "tensor-toolbox", "mtx", "uci", "lda-c", "svmlight", "npy", "npz"}, optional
         Its format, if its name does not tell.
     fractions : bool, default False
         Whether counts may be fractions, for ``method="vb"`` and ``"em"``.
     kind : {"auto", "records", "matrix", "tensor"}, default "auto"
         What it should hold; another kind is refused. Files with named columns hold records, all others counts of cells.
+    vocab : path, optional
+        The words of a file of word numbers, one on each line; without it a file of a usual name beside it.
+    labels : bool, default False
+        Whether labels of an SVMlight file become a column.
+    max_unpacked : int or str, default "64G"
+        What a compressed file may unpack to.
+    bins : str or sequence of str, optional
+        Columns of a table whose numbers are cut into categories: ``"height,weight=5"``, ``"age=4:quantile"``.
 
     Returns
     -------
     Data
     """
     check_kind(kind)
-    data = Data(_core.Dataset.read(os.fspath(path), format, fractions))
+    most = None if max_unpacked is None else bytes_of(max_unpacked, "max_unpacked")
+    cuts = [bins] if isinstance(bins, str) else list(bins)
+    words = None if vocab is None else os.fspath(vocab)
+    data = Data(_core.Dataset.read(os.fspath(path), format, fractions, (words, labels, most, cuts)))
     agreed(kind, data._core, os.fspath(path))
     return data
 

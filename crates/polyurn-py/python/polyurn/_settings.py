@@ -73,7 +73,7 @@ def threads_of(n_jobs: int | None, default: int | None = None) -> int:
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
-def bytes_of(max_memory: Any) -> int:
+def bytes_of(max_memory: Any, name: str = "max_memory") -> int:
     """``4e9``, ``"4G"`` or ``"500MiB"``."""
     units = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30}
     try:
@@ -86,7 +86,7 @@ def bytes_of(max_memory: Any) -> int:
         if not (n > 0 and math.isfinite(n)):
             raise ValueError
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"max_memory: {max_memory!r} is no amount of memory; write 4G or 500M") from None
+        raise ValueError(f"{name}: {max_memory!r} is no amount of memory; write 4G or 500M") from None
     return int(n)
 
 
