@@ -92,7 +92,9 @@ pub fn conversion_notes(dataset: &Dataset, format: Format) -> Vec<String> {
     if matches!(format, Format::Csv | Format::Tsv) {
         let n_unused: u64 = unused(dataset).iter().map(|codes| codes.len() as u64).sum();
         if n_unused > MAX_DECLARED {
-            notes.push(format!("{n_unused} values without tokens are left out; declare the sizes in the model"));
+            notes.push(format!(
+                "more than {MAX_DECLARED} values without tokens are left out; declare the sizes in the model"
+            ));
         }
         if let Some(label) = dataset.columns.iter().find_map(|column| formula_like(&column.labels)) {
             notes.push(format!(
