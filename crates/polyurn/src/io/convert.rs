@@ -16,6 +16,9 @@ use zip::{CompressionMethod, ZipWriter};
 /// Most cells of a dense array; beyond, sparse formats are the way.
 const MAX_DENSE: u64 = 1 << 31;
 
+/// Most rows without an entry that are written all the same.
+const MAX_EMPTY_ROWS: u64 = 10_000_000;
+
 /// Most values without tokens that are declared in CSV by rows of their own.
 const MAX_DECLARED: u64 = 1_000_000;
 
@@ -70,6 +73,10 @@ pub fn check_conversion(dataset: &Dataset, format: Format) -> Result<()> {
             );
         }
     }
+    if matches!(format, LdaC | SvmLight) && is_nearly_empty(dataset) {
+        let n_rows = dataset.columns[0].labels.len();
+        return refused(format!("{format} would have {n_rows} lines, nearly all of them empty; write uci, mtx or npz"));
+    }
     if matches!(format, Uci | LdaC)
         && let Labels::Named(words) = &dataset.columns[1].labels
         && let Some(word) = words.iter().find(|word| !is_word(word))
@@ -85,7 +92,9 @@ pub fn conversion_notes(dataset: &Dataset, format: Format) -> Vec<String> {
     if matches!(format, Format::Csv | Format::Tsv) {
         let n_unused: u64 = unused(dataset).iter().map(|codes| codes.len() as u64).sum();
         if n_unused > MAX_DECLARED {
-            notes.push(format!("{n_unused} values without tokens are left out; declare the sizes in the model"));
+            notes.push(format!(
+                "more than {MAX_DECLARED} values without tokens are left out; declare the sizes in the model"
+            ));
         }
         notes.extend(formula_note(dataset.columns.iter().map(|column| &column.labels)));
         return notes;
@@ -272,6 +281,12 @@ fn by_rows(out: &mut impl Write, dataset: &Dataset, format: Format) -> std::io::
     Ok(())
 }
 
+/// Whether the first axis is far longer than there are entries, so that nothing should be as long as it.
+fn is_nearly_empty(dataset: &Dataset) -> bool {
+    let n_entries = dataset.n_rows() as u64 + dataset.unknown.len() as u64;
+    u64::from(dataset.columns[0].labels.len()) > n_entries + MAX_EMPTY_ROWS
+}
+
 fn is_named(dataset: &Dataset, column: usize) -> bool {
     matches!(dataset.columns[column].labels, Labels::Named(_))
 }
@@ -300,7 +315,7 @@ fn dense(out: &mut impl Write, dataset: &Dataset) -> std::io::Result<()> {
     skip(out, shape.iter().map(|&size| size as u64).product::<u64>() - at)
 }
 
-/// As SciPy keeps it: `csr` for two axes, `coo` for others.
+/// As SciPy keeps it: `csr` for two axes unless nearly all rows are empty, `coo` for others.
 fn sparse(out: &mut impl Write, dataset: &Dataset) -> std::io::Result<()> {
     let order = order(dataset);
     let n = order.len();
@@ -324,7 +339,11 @@ fn sparse(out: &mut impl Write, dataset: &Dataset) -> std::io::Result<()> {
         }
     };
     let sizes = sizes(dataset);
-    let kind: &[u8] = if let [n_rows, _] = sizes[..] {
+    let kind: &[u8] = if sizes.len() == 2 && is_nearly_empty(dataset) {
+        member("row.npy", "<i8", &[n], &mut column(0))?;
+        member("col.npy", "<i8", &[n], &mut column(1))?;
+        b"coo"
+    } else if let [n_rows, _] = sizes[..] {
         member("indices.npy", "<i8", &[n], &mut column(1))?;
         let mut starts = vec![0u64; n_rows as usize + 1];
         dataset.values[0].iter().for_each(|&row| starts[row as usize + 1] += 1);
@@ -493,6 +512,10 @@ mod tests {
         let huge = dataset(&[(4_000_000_000, false), (4_000_000_000, false)], &[]);
         assert!(refusal(&huge, Format::Npy).contains("a dense array would have 16000000000000000000 cells"));
         assert_eq!(conversion_notes(&huge, Format::Csv).len(), 1);
+        assert!(refusal(&huge, Format::LdaC).contains("lda-c would have 4000000000 lines"));
+        for format in [Format::Npz, Format::Uci, Format::MatrixMarket, Format::Tns] {
+            assert_eq!(content(&written(&huge, format).unwrap(), true), content(&huge, true), "{format}");
+        }
         let mut odd = dataset(&[(1, false), (1, true)], &[]);
         odd.columns[1].labels = Labels::Named(vec!["two\nlines".into()]);
         assert!(refusal(&odd, Format::Uci).contains("does not fit on a line"));
