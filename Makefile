@@ -9,7 +9,7 @@ PROGRAM = $$(realpath $${CARGO_TARGET_DIR:-target}/debug/polyurn)
 BESIDE := numpy scipy pandas polars pyarrow sparse scikit-learn matplotlib arviz tqdm
 PEERS := pgmpy pyttb stepmix
 
-.PHONY: test test-rust test-browser test-python test-install test-notebooks test-long mutants lint bench bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc deny advisories fuzz dist test-dist test-parquet
+.PHONY: test test-rust test-browser test-python test-install test-notebooks test-long mutants lint bench bench-files bench-trials bench-ranks bench-sweeps bench-gibbs bench-anneal bench-bdeu bench-peers bench-memory doc deny advisories fuzz dist test-dist test-parquet
 
 test: test-rust test-python test-browser
 
@@ -114,6 +114,11 @@ bench-ranks:
 bench-sweeps: $(VENV)/peers
 	POLYURN_BENCH_PYTHON=$(VENV)/bin/python $(CARGO) run --release -p polyurn-bench --bin sweeps
 	$(CARGO) run --release -p polyurn-bench --bin scale
+
+# A gigabyte of CSV and tensors of ten million entries, read by us and by others; needs 1.8 GB of room, and `taskset`.
+bench-files: $(VENV)/peers
+	$(CARGO) build --release -p polyurn-bench --bin read_big
+	POLYURN_BENCH_PYTHON=$(VENV)/bin/python target/release/read_big $$(mktemp -d)
 
 # Collapsed Gibbs chains against tomotopy, installed from PyPI.
 bench-gibbs: $(VENV)/peers
