@@ -109,6 +109,11 @@ pub enum Warning {
         /// Values that were asked for.
         asked: u64,
     },
+    /// The lower bound is above the upper one.
+    BoundsCross {
+        /// By so many nats.
+        nats: String,
+    },
     /// Runs both ways are far apart.
     WideBracket {
         /// Nats between the bounds.
@@ -348,6 +353,12 @@ impl fmt::Display for Warning {
                 "{} of {asked} values of a had no answer in time; left out: {}",
                 values.len(),
                 some(values)
+            ),
+            Warning::BoundsCross { nats } => write!(
+                f,
+                "there is no bracket: the lower bound came out {nats} nats above the upper one, so one of them does not hold; runs back did \
+                 not start from the posterior, since chains missed a part of it, or the values of --hide are not of this model; give more \
+                 --chains and --chain-sweeps, or --method smc"
             ),
             Warning::WideBracket { width, sweeps } => write!(
                 f,

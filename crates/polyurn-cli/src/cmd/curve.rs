@@ -143,8 +143,8 @@ impl<'a> Curve<'a> {
         for (ix, (point, score)) in self.points.iter().zip(&self.scores).enumerate() {
             let mark = if ix == self.best { "largest" } else { "" };
             let mut row = point.values();
-            row.push(show_estimate(score.log_marginal, score.std_error));
-            row.extend([show_error(score.std_error), mark.into()]);
+            row.extend(number_with_error(score.log_marginal, score.std_error, score.is_error_unknown()));
+            row.push(mark.into());
             row.extend(is_maximised.then(|| maximised_text(&score.maximised)));
             rows.push(row);
         }
@@ -154,9 +154,19 @@ impl<'a> Curve<'a> {
             (true, _) => "these points",
             (false, _) => "these finished points",
         };
-        let mean = format!("{} {}", show_estimate(self.ln_mean, self.std_error), show_error(self.std_error));
+        let is_unknown = self.std_error.is_none() && self.scores.iter().any(Score::is_error_unknown);
+        let mean = number_with_error(self.ln_mean, self.std_error, is_unknown).join(" ");
         let varies = varies.join(" and ");
         format!("{}\n{name}, {varies} log-uniform on {which}: {}\n", columns(&rows), mean.trim_end())
+    }
+}
+
+/// An estimate and its error as two words of a table; digits that nobody can vouch for are left out.
+fn number_with_error(ln: f64, error: Option<f64>, is_unknown: bool) -> [String; 2] {
+    if is_unknown {
+        [format!("{ln:.2}"), "error unknown".into()]
+    } else {
+        [show_estimate(ln, error), show_error(error)]
     }
 }
 
@@ -187,6 +197,7 @@ fn has_figures(warning: &Warning) -> bool {
             | Warning::RunsDisagree { .. }
             | Warning::DominantRun { .. }
             | Warning::NoErrorEstimate { .. }
+            | Warning::BoundsCross { .. }
             | Warning::WideBracket { .. }
             | Warning::ChainsApart { .. }
             | Warning::LabelsAssumed { .. }

@@ -258,3 +258,17 @@ fn labels_that_are_taken_to_be_far_apart_are_warned_of() {
     let (code, error) = folder.fails(&[&many[..], &["--path", "reference"]].concat());
     assert!(code == 2 && error.contains("--path prior"), "{code} {error}");
 }
+
+/// One run does not tell its error: a curve says so at every value, and prints no digits that nobody can vouch for.
+#[test]
+fn a_curve_says_which_errors_are_unknown() {
+    let folder = Folder::new();
+    folder.write("t.csv", "i,j,count\n0,0,9\n0,1,2\n1,1,8\n2,0,1\n");
+    let few =
+        ["--method", "anneal", "--runs", "1", "--sweeps", "10", "--chains", "1", "--chain-sweeps", "20", "--seed", "1"];
+    let flags = [&["score", "--model", "r[2] -> i j", "--data", "t.csv", "--a", "1,2"], &few[..]].concat();
+    let shown = folder.ok(&flags);
+    assert_eq!(shown.matches("error unknown").count(), 3, "two values and their mean: {shown}");
+    let json = folder.json(&flags);
+    assert!(json["std_error"].is_null() && json["curve"][0]["std_error"].is_null(), "{json}");
+}

@@ -61,6 +61,7 @@ _CLASSES: dict[str, type[PolyurnWarning]] = {
     "dominant_run": EstimateWarning,
     "no_error_estimate": EstimateWarning,
     "few_moves": EstimateWarning,
+    "bounds_cross": EstimateWarning,
     "wide_bracket": EstimateWarning,
     "chains_apart": EstimateWarning,
     "labels_assumed": EstimateWarning,

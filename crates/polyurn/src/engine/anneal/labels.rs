@@ -14,6 +14,7 @@
 //! others, where few of them can be mistaken for each other. Where many can, the sum is known between two bounds, and runs
 //! in each direction take the one that keeps them on their side.
 
+use super::assignment::Assignment;
 use super::fitted::{Fitted, Levels};
 use crate::engine::gibbs::Tokens;
 use crate::engine::lines::Kernel;
@@ -23,9 +24,13 @@ use crate::graph::NodeIndex;
 use crate::math::draw::open_unit;
 use crate::math::{ln_factorial, log_sum_exp};
 use rand::Rng;
+use rand::seq::SliceRandom;
 
 /// So many labels that tokens have and that can be mistaken for each other are summed over all subsets.
 const MOST_SUMMED: usize = 14;
+
+/// Numbers that are held to draw a relabelling.
+const MOST_HELD: usize = 1 << 22;
 
 /// ln below which a relabelling's share is nothing.
 const NOTHING: f64 = -45.0;
@@ -251,45 +256,148 @@ impl<'s> LnOverlap<'s> {
 
     /// ln of the sum over all relabellings, relative to the present one: between these two.
     fn ln_sum(&self) -> LnShare {
-        let n = self.n();
-        let relative = |own: usize, other: usize| self.at(own, other) - self.at(own, own);
-        // What rows can gain at most by other names.
-        let gains: Vec<f64> = (0..n).map(|own| (0..n).map(|other| relative(own, other)).fold(0.0, f64::max)).collect();
-        let all_gains: f64 = gains.iter().sum::<f64>() + ln_factorial(n as u64).value();
-        // Labels whose every exchange is nothing stay as they are.
-        let is_free =
-            |own: usize| (0..n).any(|other| other != own && relative(own, other) + all_gains - gains[own] > NOTHING);
-        let free: Vec<usize> = (0..n).filter(|&own| is_free(own)).collect();
-        let (empty, used): (Vec<usize>, Vec<usize>) = free.iter().partition(|&&own| self.is_empty[own]);
+        let best = BestNames::of(self);
+        let present: f64 = best.used.iter().map(|&own| self.at(own, own)).sum();
         // Labels without tokens take the names that are left, in any order.
-        let ln_orders = ln_factorial(empty.len() as u64).value();
-        let summed = (used.len() <= MOST_SUMMED)
-            .then(|| ln_sum_of_names(used.len(), free.len(), |own, other| relative(used[own], free[other])))
-            .filter(|ln| ln.is_finite());
-        match summed {
-            Some(ln) => LnShare { low: ln_orders + ln, high: ln_orders + ln },
-            None => {
-                let row = |own: &usize| {
-                    let terms: Vec<f64> = free.iter().map(|&other| relative(*own, other)).collect();
-                    log_sum_exp(&terms)
-                };
-                LnShare { low: ln_orders, high: ln_orders + used.iter().map(row).sum::<f64>() }
-            }
+        let ln_orders = ln_factorial((self.n() - best.used.len()) as u64).value();
+        let ln = best.assignment.value() - present + ln_orders;
+        if best.free.len() > MOST_SUMMED {
+            return LnShare { low: ln, high: ln + best.ln_most() };
         }
+        let mut sums = best.no_columns();
+        (0..best.columns.len()).for_each(|ix| best.add_column(ix, &mut sums));
+        let ln = ln + sums[sums.len() - 1].ln();
+        LnShare { low: ln, high: ln }
     }
 
     /// A relabelling drawn by its share: for each place in the set its new one.
     fn draw(&self, rng: &mut impl Rng) -> Vec<usize> {
-        let mut names = best_assignment(self.n(), |own, other| self.at(own, other));
-        // From the best one by exchanges of two names at a time, each kept by its share. Where labels are far apart none is.
-        for _ in 0..100 * self.n() * self.n() {
-            let [a, b] = [(); 2].map(|()| (open_unit(rng) * self.n() as f64) as usize % self.n());
-            let gain = self.at(a, names[b]) + self.at(b, names[a]) - self.at(a, names[a]) - self.at(b, names[b]);
-            if open_unit(rng).ln() <= gain {
-                names.swap(a, b);
+        let best = BestNames::of(self);
+        let mut names = vec![usize::MAX; self.n()];
+        best.used.iter().zip(&best.assignment.columns).for_each(|(&own, &other)| names[own] = other);
+        let is_summed = best.free.len() <= MOST_SUMMED && (best.columns.len() + 1) << best.free.len() <= MOST_HELD;
+        if is_summed {
+            for (row, column) in best.draw(rng) {
+                names[best.used[row]] = column;
+            }
+        }
+        let mut is_left = vec![true; self.n()];
+        names.iter().filter(|name| **name < usize::MAX).for_each(|&name| is_left[name] = false);
+        let mut left: Vec<usize> = (0..self.n()).filter(|&name| is_left[name]).collect();
+        left.shuffle(rng);
+        names.iter_mut().filter(|name| **name == usize::MAX).zip(left).for_each(|(name, other)| *name = other);
+        if !is_summed {
+            // From the best ones by exchanges of two names at a time, each kept by its share.
+            for _ in 0..100 * self.n() * self.n() {
+                let [a, b] = [(); 2].map(|()| (open_unit(rng) * self.n() as f64) as usize % self.n());
+                let gain = self.at(a, names[b]) + self.at(b, names[a]) - self.at(a, names[a]) - self.at(b, names[b]);
+                if open_unit(rng).ln() <= gain {
+                    names.swap(a, b);
+                }
             }
         }
         names
+    }
+}
+
+/// The best names of labels that tokens have, and which of them may have others.
+///
+/// Logs are taken relative to the prices of the best names, so that none is above 0 and those of the best names are 0: then no sum is
+/// below 1, however labels compete for names.
+struct BestNames {
+    /// Places of labels that tokens have: the rows.
+    used: Vec<usize>,
+    assignment: Assignment,
+    /// Rows that may have other names than the best.
+    free: Vec<usize>,
+    /// Names that these may have.
+    columns: Vec<usize>,
+    /// For each of these columns the shares of the free rows.
+    entries: Vec<Vec<f64>>,
+    /// For each of them the share of giving it to no free row.
+    skips: Vec<f64>,
+}
+
+impl BestNames {
+    fn of(overlap: &LnOverlap<'_>) -> Self {
+        let n = overlap.n();
+        let used: Vec<usize> = (0..n).filter(|&own| !overlap.is_empty[own]).collect();
+        let assignment = Assignment::best(used.len(), n, |row, column| overlap.at(used[row], column));
+        let relative = |row: usize, column: usize| {
+            let ln = overlap.at(used[row], column) - assignment.row_prices[row] - assignment.column_prices[column];
+            ln.min(0.0)
+        };
+        // All relabellings with this row in this column are next to nothing.
+        let nothing = NOTHING - ln_factorial(n as u64).value();
+        let may_be = |row: usize, column: usize| relative(row, column) > nothing;
+        let is_free = |row: &usize| (0..n).any(|column| column != assignment.columns[*row] && may_be(*row, column));
+        let free: Vec<usize> = (0..used.len()).filter(is_free).collect();
+        // Rows that stay keep their names.
+        let mut is_open = vec![true; n];
+        assignment.columns.iter().for_each(|&column| is_open[column] = false);
+        free.iter().for_each(|&row| is_open[assignment.columns[row]] = true);
+        let columns: Vec<usize> =
+            (0..n).filter(|&column| is_open[column] && free.iter().any(|&row| may_be(row, column))).collect();
+        let entries = columns.iter().map(|&column| free.iter().map(|&row| relative(row, column).exp()).collect());
+        let entries = entries.collect();
+        let skips = columns.iter().map(|&column| (-assignment.column_prices[column]).exp()).collect();
+        BestNames { used, free, columns, entries, skips, assignment }
+    }
+
+    /// Shares of all sets of free rows that have columns, while there is none.
+    fn no_columns(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; 1 << self.free.len()];
+        sums[0] = 1.0;
+        sums
+    }
+
+    /// One column more, for a row of each set or for none.
+    fn add_column(&self, ix: usize, sums: &mut [f64]) {
+        let entries = &self.entries[ix];
+        // Larger sets first: those without one of their rows have not had this column yet.
+        for set in (0..sums.len()).rev() {
+            let with_column = |(row, entry): (usize, &f64)| {
+                if set >> row & 1 == 1 { sums[set & !(1 << row)] * entry } else { 0.0 }
+            };
+            sums[set] = sums[set] * self.skips[ix] + entries.iter().enumerate().map(with_column).sum::<f64>();
+        }
+    }
+
+    /// ln of no less than the sum of all shares: each row may have any column, whoever else has it.
+    fn ln_most(&self) -> f64 {
+        (0..self.free.len()).map(|row| self.entries.iter().map(|entries| entries[row]).sum::<f64>().ln()).sum()
+    }
+
+    /// Rows and columns of a relabelling, drawn by its share: the last column is dealt out first, by the shares of what is left for those before.
+    fn draw(&self, rng: &mut impl Rng) -> Vec<(usize, usize)> {
+        let mut layers = vec![self.no_columns()];
+        for ix in 0..self.columns.len() {
+            let mut next = layers[ix].clone();
+            self.add_column(ix, &mut next);
+            layers.push(next);
+        }
+        let mut set = (1usize << self.free.len()) - 1;
+        let mut drawn = Vec::with_capacity(self.free.len());
+        for (ix, before) in layers[..self.columns.len()].iter().enumerate().rev() {
+            let mut rest = open_unit(rng) * layers[ix + 1][set] - before[set] * self.skips[ix];
+            if rest <= 0.0 {
+                continue;
+            }
+            let rows = (0..self.free.len()).filter(|row| set >> row & 1 == 1);
+            let share = |row: &usize| before[set & !(1 << row)] * self.entries[ix][*row];
+            let possible: Vec<(usize, f64)> =
+                rows.map(|row| (row, share(&row))).filter(|(_, share)| *share > 0.0).collect();
+            let found = possible.iter().find(|(_, share)| {
+                rest -= share;
+                rest <= 0.0
+            });
+            // Rounding may leave a rest.
+            if let Some(&(row, _)) = found.or(possible.last()) {
+                drawn.push((self.free[row], self.columns[ix]));
+                set &= !(1 << row);
+            }
+        }
+        drawn
     }
 }
 
@@ -318,60 +426,12 @@ fn relabel(tokens: &Tokens<'_>, levels: &Levels, classes: &[LabelClass], states:
     }
 }
 
-/// ln of the sum over all ways to give rows different columns of the products of their entries, which are given as logs: one column after
-/// another, over the set of rows that have theirs. No sum is below all numbers unless rows compete for columns beyond e^700.
-fn ln_sum_of_names(n_rows: usize, n_columns: usize, ln: impl Fn(usize, usize) -> f64) -> f64 {
-    let largest = |row: usize| (0..n_columns).map(|column| ln(row, column)).fold(f64::NEG_INFINITY, f64::max);
-    let scales: Vec<f64> = (0..n_rows).map(largest).collect();
-    let mut sums = vec![0.0; 1 << n_rows];
-    sums[0] = 1.0;
-    for column in 0..n_columns {
-        let entries: Vec<f64> = (0..n_rows).map(|row| (ln(row, column) - scales[row]).exp()).collect();
-        // Larger sets first: those without one of their rows have not had this column yet.
-        for set in (1usize..1 << n_rows).rev() {
-            let with_column = |(row, entry): (usize, &f64)| {
-                if set >> row & 1 == 1 { sums[set & !(1 << row)] * entry } else { 0.0 }
-            };
-            sums[set] += entries.iter().enumerate().map(with_column).sum::<f64>();
-        }
-    }
-    sums[(1 << n_rows) - 1].ln() + scales.iter().sum::<f64>()
-}
-
-/// A permutation of large sum: the largest entries first, then exchanges while they gain.
-fn best_assignment(n: usize, value: impl Fn(usize, usize) -> f64) -> Vec<usize> {
-    // Rows are compared by what they lose against their best column.
-    let best: Vec<f64> = (0..n).map(|row| (0..n).map(|column| value(row, column)).fold(f64::MIN, f64::max)).collect();
-    let mut pairs: Vec<(usize, usize)> = (0..n).flat_map(|row| (0..n).map(move |column| (row, column))).collect();
-    let loss = |&(row, column): &(usize, usize)| best[row] - value(row, column);
-    pairs.sort_by(|a, b| loss(a).total_cmp(&loss(b)));
-    let (mut names, mut is_given) = (vec![usize::MAX; n], vec![false; n]);
-    for (row, column) in pairs {
-        if names[row] == usize::MAX && !is_given[column] {
-            names[row] = column;
-            is_given[column] = true;
-        }
-    }
-    let mut gains = true;
-    while gains {
-        gains = false;
-        for a in 0..n {
-            for b in a + 1..n {
-                let now = value(a, names[a]) + value(b, names[b]);
-                if value(a, names[b]) + value(b, names[a]) > now + 1e-9 {
-                    names.swap(a, b);
-                    gains = true;
-                }
-            }
-        }
-    }
-    names
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{LnOverlap, ln_sum_of_names, permutations};
+    use super::{LnOverlap, permutations};
     use crate::math::log_sum_exp;
+    use crate::{Purpose, Seed};
+    use std::collections::HashMap;
 
     /// Uneven entries, the last rows without tokens.
     fn overlap(set: &[u32], n_used: usize) -> LnOverlap<'_> {
@@ -409,14 +469,88 @@ mod tests {
         assert!((found.low - want).abs() < 1e-12 * want && found.low == found.high, "{found:?}");
     }
 
-    /// Where too many labels that tokens have can be mistaken for each other, two bounds hold the sum.
+    /// Where too many labels that tokens have can be mistaken for each other, two bounds hold the sum. Blocks of two labels each: the sum is
+    /// the product of theirs.
     #[test]
     fn bounds_of_many_labels_hold_the_sum() {
-        let set: Vec<u32> = (0..18).collect();
-        let overlap = overlap(&set, 16);
-        let relative = |own: usize, other: usize| overlap.at(own, other) - overlap.at(own, own);
-        let want = ln_sum_of_names(18, 18, relative);
-        let found = overlap.ln_sum();
+        let set: Vec<u32> = (0..16).collect();
+        let entry = |(own, other): (usize, usize)| match (own == other, own / 2 == other / 2) {
+            (true, _) => -1.0,
+            (_, true) => -1.5,
+            _ => -2000.0,
+        };
+        let ln = (0..256).map(|ix| entry((ix / 16, ix % 16))).collect();
+        let found = LnOverlap { set: &set, is_empty: vec![false; 16], ln }.ln_sum();
+        let want = 8.0 * (1.0 + f64::exp(-1.0)).ln();
         assert!(found.low < want && want < found.high, "{found:?} {want}");
+    }
+
+    /// A matrix of overlaps, uneven, with differences of up to so many nats.
+    fn uneven(set: &[u32], n_used: usize, nats: f64, seed: u64) -> LnOverlap<'_> {
+        let n = set.len();
+        let mut rng = Seed(seed).stream(Purpose::Anneal, 0, 0, 0);
+        let mut entry = |ix: usize| {
+            let ln = -nats * crate::math::draw::open_unit(&mut rng);
+            if ix / n < n_used { ln } else { 0.0 }
+        };
+        LnOverlap { set, is_empty: (0..n).map(|own| own >= n_used).collect(), ln: (0..n * n).map(&mut entry).collect() }
+    }
+
+    fn ln_of(overlap: &LnOverlap<'_>, names: impl Iterator<Item = usize>) -> f64 {
+        names.enumerate().map(|(own, other)| overlap.at(own, other)).sum()
+    }
+
+    /// Labels that compete for names by hundreds of nats, and the present names anything but the best.
+    #[test]
+    fn sums_and_draws_know_the_best_names_however_labels_compete() {
+        let set: Vec<u32> = (0..6).collect();
+        for seed in 0..60 {
+            for n_used in [3, 5, 6] {
+                let overlap = uneven(&set, n_used, 3000.0, seed);
+                let all: Vec<f64> = permutations(&set)
+                    .iter()
+                    .map(|order| ln_of(&overlap, order.iter().map(|&other| other as usize)))
+                    .collect();
+                let present = ln_of(&overlap, 0..6);
+                let want = log_sum_exp(&all) - present;
+                let found = overlap.ln_sum();
+                assert!(
+                    (found.low - want).abs() < 1e-9 && found.low == found.high,
+                    "{seed} {n_used}: {found:?} {want}"
+                );
+                let names = overlap.draw(&mut Seed(seed).stream(Purpose::Anneal, 1, 0, 0));
+                let drawn = ln_of(&overlap, names.into_iter());
+                let best = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                assert!(drawn > best - 30.0, "{seed} {n_used}: {drawn} {best}");
+            }
+        }
+    }
+
+    /// Draws have their shares: 20,000 of each matrix, every frequency within 4.5 standard errors.
+    #[test]
+    fn relabellings_are_drawn_by_their_shares() {
+        let set: Vec<u32> = (0..4).collect();
+        let n_draws = 20_000;
+        for (seed, n_used) in [(1, 4), (2, 3), (3, 2), (4, 4), (5, 0)] {
+            let overlap = uneven(&set, n_used, 6.0, seed);
+            let orders = permutations(&set);
+            let logs: Vec<f64> =
+                orders.iter().map(|order| ln_of(&overlap, order.iter().map(|&other| other as usize))).collect();
+            let total = log_sum_exp(&logs);
+            let mut found: HashMap<Vec<usize>, f64> = HashMap::new();
+            let mut rng = Seed(seed).stream(Purpose::Anneal, 2, 0, 0);
+            for _ in 0..n_draws {
+                *found.entry(overlap.draw(&mut rng)).or_default() += 1.0;
+            }
+            for (order, ln) in orders.iter().zip(logs) {
+                let p = (ln - total).exp();
+                let names: Vec<usize> = order.iter().map(|&other| other as usize).collect();
+                let n = found.get(&names).copied().unwrap_or(0.0);
+                let expected = p * f64::from(n_draws);
+                // Below ten expected draws a frequency is not normal.
+                let error = (expected * (1.0 - p)).sqrt().max(10f64.sqrt());
+                assert!((n - expected).abs() <= 4.5 * error, "{seed}: {names:?} {n} times, not {expected}");
+            }
+        }
     }
 }

@@ -7,11 +7,12 @@
 //! over the evidence, so that the two together bracket it.
 //!
 //! - `path`: where a path begins, at a reference or at the prior;
-//! - `fitted`, `pilot`: the reference, and the chains it is fitted to; `labels`: which of all labellings it sits in;
+//! - `fitted`, `pilot`: the reference, and the chains it is fitted to; `labels`, `assignment`: which of all labellings it sits in;
 //! - `ladder`: the steps; `particles`: a run in either direction; `walker`: one particle;
 //! - `single`: tempered sweeps of models with one hidden node, vectorised; others go by `gibbs::weigh`;
 //! - `energy`: ln of the joint probability; `bounds`: what a few estimates say for certain.
 
+mod assignment;
 mod bounds;
 mod energy;
 mod fitted;
@@ -368,14 +369,23 @@ impl Job<'_> {
             // Where labels are taken to be far apart, what holds for any data is the estimate without the number of relabellings.
             let assumed = if best.labels.is_assumed() { best.labels.ln_relabellings() } else { 0.0 };
             let (lower, upper) = (lower_bound(&forward, error) - assumed, upper_bound(&back, error));
-            estimate.bracket = Some(Bracket { lower, upper, error });
+            let is_crossed = lower > upper;
+            if is_crossed {
+                // One of them does not hold, and nobody can tell which: the number stays that of the runs forward.
+                let nats = format!("{:.1}", lower - upper);
+                estimate.warnings.push(Warning::BoundsCross { nats });
+            } else {
+                estimate.bracket = Some(Bracket { lower, upper, error });
+            }
             // Runs lag behind in both directions, so the truth is between the two.
             let from_above = -log_mean_exp(&inverse);
             let errors = [estimate.std_error, error_of(&inverse, -from_above)];
             let scatter = errors.into_iter().flatten().map(|error| error * error).sum::<f64>().sqrt() / 2.0;
             let distance = (from_above - estimate.ln_p_sequence) / 2.0;
-            estimate.ln_p_sequence += distance.min(MOST_LAG);
-            estimate.std_error = Some(distance.abs().max(scatter));
+            if !is_crossed {
+                estimate.ln_p_sequence += distance.min(MOST_LAG);
+                estimate.std_error = Some(distance.abs().max(scatter));
+            }
             let width = upper - lower;
             if width > WIDE.0 && width > WIDE.1 * self.setup.tokens.len() as f64 {
                 estimate.warnings.push(Warning::WideBracket { width: format!("{width:.0}"), sweeps });
