@@ -626,7 +626,7 @@ pub struct PredictArgs {
     pub fit: PathBuf,
     #[command(flatten)]
     pub data: DataArgs,
-    /// Use the tables and hidden values of one draw (fits by smc): `best`, the most probable allocation, or its number, from 1.
+    /// Use the tables and hidden values of one draw (fits by smc or gibbs): `best`, the most probable allocation, or its number, from 1.
     #[arg(long, value_name = "best|N", value_parser = parse_draw)]
     pub draw: Option<Draw>,
     /// Columns to pass through, in front: a list with commas, or one name (with commas of its own, if it has any); may be
@@ -667,7 +667,7 @@ pub struct ExportArgs {
     /// With csv: factor matrices and core instead of tables.
     #[arg(long)]
     pub factors: bool,
-    /// Take the tables of one draw (fits by smc): `best`, the most probable allocation, or its number, from 1.
+    /// Take the tables of one draw (fits by smc or gibbs): `best`, the most probable allocation, or its number, from 1.
     #[arg(long, value_name = "best|N", value_parser = parse_draw)]
     pub draw: Option<Draw>,
     #[command(flatten)]

@@ -43,7 +43,7 @@ fn two_classes_of_students_are_found_and_the_answer_moves_with_a() {
         let error = model["std_error"].as_f64().unwrap_or(1e-9);
         assert!(model["elbo"].as_f64().unwrap() <= model["log_marginal"].as_f64().unwrap() + 4.5 * error, "{model}");
     }
-    // Seen in docs/evidence.md, too: with a strong prior the data do not tell two, three and four classes apart.
+    // With a strong prior the data do not tell two, three and four classes apart.
     let at = |a: f64| result["sensitivity"].as_array().unwrap().iter().find(|one| one["a"] == a).unwrap().clone();
     assert_eq!(at(0.25)["level"].as_array().unwrap().len(), 1);
     assert!(at(4.0)["level"].as_array().unwrap().len() >= 3, "{}", at(4.0));

@@ -26,7 +26,9 @@ use std::cell::Cell as Shared;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Once;
 
 /// The name of the column of counts.
 const COUNT: &str = "count";
@@ -70,7 +72,7 @@ pub(super) fn read_arrow(mut input: Input<'_>, cuts: &[Cuts], sink: &mut impl Ro
     let kind = "Arrow stream";
     let last = Rc::default();
     let reader = Ending { reader: input.reader, last: Rc::clone(&last) };
-    let batches = StreamReader::try_new(reader, None).map_err(|error| damaged(&source, kind, &error))?;
+    let batches = guarded(&source, kind, || StreamReader::try_new(reader, None))?;
     Table { source: &source, kind, cuts, binned: Vec::new(), n_rows: 0, sink }.read(batches, 0, &|_| ())?;
     // A stream may end without a mark; but then nobody can tell whether it is whole.
     if last.get() == END_OF_STREAM { Ok(()) } else { Err(damaged(&source, kind, &"the mark of its end is missing")) }
@@ -110,7 +112,7 @@ pub(super) fn read_arrow_file(mut file: &File, source: &str, cuts: &[Cuts], sink
 
 fn read_arrow_footed(reader: impl Read + Seek, source: &str, cuts: &[Cuts], sink: &mut impl RowSink) -> Result<()> {
     let kind = "Arrow file";
-    let batches = FileReader::try_new(reader, None).map_err(|error| damaged(source, kind, &error))?;
+    let batches = guarded(source, kind, || FileReader::try_new(reader, None))?;
     Table { source, kind, cuts, binned: Vec::new(), n_rows: 0, sink }.read(batches, 0, &|_| ())
 }
 
@@ -122,10 +124,36 @@ fn read_parquet(
     sink: &mut impl RowSink,
 ) -> Result<()> {
     let kind = "Parquet file";
-    let builder = ParquetRecordBatchReaderBuilder::try_new(chunks).map_err(|error| damaged(source, kind, &error))?;
+    let builder = guarded(source, kind, || ParquetRecordBatchReaderBuilder::try_new(chunks))?;
     let n_rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
-    let batches = builder.with_batch_size(BATCH).build().map_err(|error| damaged(source, kind, &error))?;
+    let batches = guarded(source, kind, || builder.with_batch_size(BATCH).build())?;
     Table { source, kind, cuts, binned: Vec::new(), n_rows: 0, sink }.read(batches, n_rows, told)
+}
+
+thread_local! {
+    /// Whether a panic on this thread is one that is expected.
+    static IS_GUARDED: Shared<bool> = const { Shared::new(false) };
+}
+
+/// Does a part of the reading. The crates that know these formats panic over some damaged files; that is as good as an error, and nothing of
+/// theirs is used afterwards.
+fn guarded<R, E: Display>(source: &str, kind: &str, work: impl FnOnce() -> std::result::Result<R, E>) -> Result<R> {
+    static QUIET_HOOK: Once = Once::new();
+    QUIET_HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !IS_GUARDED.get() {
+                usual(info);
+            }
+        }));
+    });
+    IS_GUARDED.set(true);
+    let found = catch_unwind(AssertUnwindSafe(work));
+    IS_GUARDED.set(false);
+    match found {
+        Ok(found) => found.map_err(|error| damaged(source, kind, &error)),
+        Err(_) => Err(damaged(source, kind, &"its parts contradict each other")),
+    }
 }
 
 /// All bytes of an input.
@@ -164,11 +192,10 @@ struct Binned<'a> {
 }
 
 impl<S: RowSink> Table<'_, S> {
-    fn read(mut self, batches: impl RecordBatchReader, n_all: u64, told: Told<'_>) -> Result<()> {
+    fn read(mut self, mut batches: impl RecordBatchReader, n_all: u64, told: Told<'_>) -> Result<()> {
         let schema = batches.schema();
         let count_ix = self.declare(&schema)?;
-        for batch in batches {
-            let batch = batch.map_err(|error| damaged(self.source, self.kind, &error))?;
+        while let Some(batch) = guarded(self.source, self.kind, || batches.next().transpose())? {
             self.take(&batch, &schema, count_ix)?;
             if n_all > 0 {
                 told(self.n_rows as f64 / n_all as f64);
@@ -703,5 +730,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A file that made the crate panic: found by the fuzzer.
+    #[test]
+    fn a_length_beyond_its_buffer_is_refused() {
+        let bytes = include_bytes!("../../../../fuzz/finds/arrow/length-beyond-its-buffer");
+        let message = read_from(&bytes[..], "test", Format::Arrow).unwrap_err().to_string();
+        assert!(message.starts_with("test: is no Arrow file, or not a whole one"), "{message}");
+        // Other panics are told as ever.
+        assert!(!IS_GUARDED.get());
     }
 }

@@ -47,7 +47,7 @@ impl Draw {
             (Draw::Best, Some(best), _) => Ok(Some(best)),
             (Draw::Number(ix), _, n) if ix < n => Ok(Some(&fit.draws[ix])),
             (_, None, 0) => Err(Error::Setting(format!(
-                "this fit by {} holds no draws; leave --draw out, or fit with --method smc",
+                "this fit by {} holds no draws; leave --draw out, or fit with --method smc or gibbs",
                 fit.method
             ))),
             (_, _, 0) => Err(Error::Setting(
