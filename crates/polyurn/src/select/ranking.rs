@@ -21,8 +21,8 @@ pub struct Ranked {
     /// by the weights.
     pub apart: f64,
     /// Probability given the data, among the models whose evidence is known, and its standard error, infinite where nothing is
-    /// known of that. None where no more than a bound is known, of this model or of the best, and where it is the only one that
-    /// was scored of several that may be the best.
+    /// known of that. None where no more than a bound is known, of this model or of the best, and where only one was scored of
+    /// several that may be the best.
     pub posterior: Option<(f64, f64)>,
     /// ln of the Bayes factor against the best model, and its standard error, likewise.
     pub log_bayes_factor: Option<(f64, f64)>,
@@ -46,6 +46,8 @@ pub(super) const LEVEL_ODDS: f64 = 3.0;
 const LINEAR: f64 = 0.3;
 /// Draws of what larger errors come to.
 const N_DRAWS: u32 = 4000;
+/// Probability from which a model contends with the best.
+const CONTENDS: f64 = 1e-3;
 /// A probability that follows a log evidence by less than this does not depend on it.
 const NEGLIGIBLE: f64 = 1e-9;
 
@@ -103,11 +105,10 @@ impl Ranking {
         let n_missing = (0..found.len()).filter(|&ix| found[ix].is_none() && weights[ix] > 0.0).count();
         let reach = Gaps::seen(order.iter().map(|&ix| of(ix))).reach();
         let verdict = Verdict::of(&ranked, is_best_unknown, n_missing, reach);
-        // Sure to be the best of one is no probability.
-        if let [alone] = known[..]
-            && (verdict.n_missing > 0 || !verdict.unscored.is_empty())
-        {
-            ranked.iter_mut().filter(|ranked| ranked.candidate == alone).for_each(|ranked| ranked.posterior = None);
+        // Sure to be the best of one, or of one and others that are out of it, is no probability while rivals were not scored.
+        let n_contenders = probabilities.iter().filter(|&&p| p >= CONTENDS).count();
+        if n_contenders == 1 && (verdict.n_missing > 0 || !verdict.unscored.is_empty()) {
+            ranked.iter_mut().for_each(|ranked| ranked.posterior = None);
         }
         Ok(Ranking { ranked, verdict })
     }

@@ -94,6 +94,11 @@ fn the_only_model_that_was_scored_is_not_sure_to_be_the_best() {
     assert!(near.ranked.iter().all(|ranked| ranked.posterior.is_none()), "{near:?}");
     let far = with([(Some((-100.0, Some(0.1))), -110.0), (None, -150.0), (None, -170.0)]);
     assert_eq!(far.ranked[0].posterior, Some((1.0, 0.0)), "{far:?}");
+    // Others that are out of it do not make it surer; one that is not does.
+    let lost = with([(Some((-100.0, Some(0.1))), -110.0), (None, -120.0), (Some((-300.0, Some(0.1))), -304.0)]);
+    assert!(lost.ranked.iter().all(|ranked| ranked.posterior.is_none()), "{lost:?}");
+    let rival = with([(Some((-100.0, Some(0.1))), -110.0), (None, -120.0), (Some((-102.0, Some(0.1))), -104.0)]);
+    assert!(rival.ranked[0].posterior.is_some() && !rival.verdict.is_settled, "{rival:?}");
 }
 
 #[test]
