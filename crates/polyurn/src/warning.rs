@@ -357,7 +357,7 @@ impl fmt::Display for Warning {
             Warning::BoundsCross { nats } => write!(
                 f,
                 "there is no bracket: the lower bound came out {nats} nats above the upper one, so one of them does not hold; runs back did \
-                 not start from the posterior, since chains missed a part of it, or the values of --hide are not of this model; give more \
+                 not start from the posterior, since chains missed a part of it, or hidden values that were given are not of this model; give more \
                  --chains and --chain-sweeps, or --method smc"
             ),
             Warning::WideBracket { width, sweeps } => write!(
