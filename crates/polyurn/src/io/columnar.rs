@@ -670,8 +670,7 @@ mod tests {
         let words = table(vec![("size", Arc::new(StringArray::from(vec!["1", "2", "big"])) as ArrayRef)]);
         let path = folder.path().join("b.parquet");
         std::fs::write(&path, parquet_of(&words)).unwrap();
-        let cuts =
-            vec![crate::io::Cuts { column: "size".into(), method: crate::io::BinMethod::Width, cuts: vec![1.5] }];
+        let cuts = vec![Cuts { column: "size".into(), method: crate::io::BinMethod::Width, cuts: vec![1.5] }];
         let message = read(&path, &ReadOptions { cuts, ..Default::default() }).unwrap_err().to_string();
         assert!(message.contains("row 3, column `size`: `big` is not a number"), "{message}");
     }
