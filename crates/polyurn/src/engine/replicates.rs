@@ -99,7 +99,7 @@ impl SavedJob {
         let Some(bytes) = control.load_checkpoint()? else {
             return Ok(SavedJob { job: stage.job, ..Default::default() });
         };
-        let saved: SavedJob = postcard::from_bytes(&bytes).map_err(|_| SavedJob::damaged(control))?;
+        let saved: SavedJob = postcard::from_bytes(&bytes).map_err(|_| damaged(control))?;
         let is_other = stage.pilot.is_none() && saved.main.is_some_and(|main| main != stage.fingerprint);
         if saved.job != stage.job || is_other {
             return Err(control.refuse_checkpoint(
@@ -108,12 +108,12 @@ impl SavedJob {
         }
         Ok(saved)
     }
+}
 
-    fn damaged(control: &Control<'_>) -> Error {
-        control.refuse_checkpoint(
-            "it is damaged or belongs to another model or another method; remove the file to start anew",
-        )
-    }
+/// Of a checkpoint whose states cannot be those of the problem.
+pub fn damaged(control: &Control<'_>) -> Error {
+    control
+        .refuse_checkpoint("it is damaged or belongs to another model or another method; remove the file to start anew")
 }
 
 /// Finished runs of an unfinished stage, and the state of those under way.
@@ -266,7 +266,7 @@ where
     let (mut done, beyond, begun): (Numbered<R>, Numbered<R>, States) = match job.stages.get(&stage.fingerprint) {
         None => (Vec::new(), Vec::new(), States::new()),
         Some(bytes) => {
-            let saved: Saved<R> = postcard::from_bytes(bytes).map_err(|_| SavedJob::damaged(control))?;
+            let saved: Saved<R> = postcard::from_bytes(bytes).map_err(|_| damaged(control))?;
             // The others are of a job with more runs.
             let (done, beyond) = saved.runs.into_iter().partition(|(replicate, _)| *replicate < n);
             (done, beyond, saved.under_way)

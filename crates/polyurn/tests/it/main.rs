@@ -3,6 +3,7 @@
 
 mod allocation;
 mod anneal_cases;
+mod anneal_errors;
 mod anneal_labels;
 mod cases;
 mod decomposition;

@@ -155,6 +155,23 @@ impl Logs {
 }
 
 impl Fitted {
+    /// Whether it can be a reference for these tokens.
+    pub fn fits(&self, tokens: &Tokens<'_>) -> bool {
+        match self {
+            Fitted::Levels(Levels { rows, step, n_values, n_eights, ln_norms }) => {
+                tokens.layout.hidden_size == Some(*n_values)
+                    && *n_eights == n_values.div_ceil(EIGHT)
+                    && rows.len() == tokens.layout.records.len() * n_eights
+                    && step.is_finite()
+                    && ln_norms.is_finite()
+            }
+            Fitted::Logs(Logs { first, logs }) => {
+                let (wanted, n) = Logs::room(tokens);
+                *first == wanted && logs.len() == n
+            }
+        }
+    }
+
     /// The distance of levels, where there are any.
     pub fn step(&self) -> Option<f64> {
         match self {

@@ -16,7 +16,7 @@
 
 use super::assignment::Assignment;
 use super::fitted::{Fitted, Levels};
-use crate::engine::gibbs::Tokens;
+use crate::engine::gibbs::{EIGHT, Tokens};
 use crate::engine::lines::Kernel;
 use crate::engine::naming::{bucket_values, moved_states};
 use crate::engine::symmetry::LabelClass;
@@ -233,8 +233,7 @@ impl<'s> LnOverlap<'s> {
         let n = set.len();
         let mut sums = vec![0i64; n * n];
         let mut is_empty = vec![true; n];
-        let mut place = vec![usize::MAX; set.iter().max().map_or(0, |&last| last as usize + 1)];
-        set.iter().enumerate().for_each(|(ix, &value)| place[value as usize] = ix);
+        let place = places_in(set);
         for (&record, &state) in tokens.record.iter().zip(states) {
             if let Some(&own) = place.get(state as usize).filter(|&&own| own < usize::MAX) {
                 is_empty[own] = false;
@@ -412,26 +411,105 @@ fn ln_share(tokens: &Tokens<'_>, levels: &Levels, classes: &[LabelClass], states
     share
 }
 
+/// Tokens up to which a chain's labels are given steady names, and labels: beyond, chains keep their own, and looking is dear.
+const MOST_STEADY: (usize, usize) = (20_000, 128);
+
+/// The states of all tokens under the names that agree best with the probabilities noted so far, in rows of eight for each record;
+/// `None` where the present names do.
+///
+/// On small data labels wander while a chain goes on. Notes that mix several labellings make a reference that is near to none of them.
+pub fn steady_names(
+    tokens: &Tokens<'_>,
+    classes: &[LabelClass],
+    sums: &[[f32; EIGHT]],
+    states: &[u32],
+) -> Option<Vec<u32>> {
+    let n_eights = sums.len() / tokens.layout.records.len().max(1);
+    let noted = |record: usize, value: u32| sums[record * n_eights + value as usize / EIGHT][value as usize % EIGHT];
+    let mut renamed: Option<Vec<u32>> = None;
+    for set in classes.iter().flat_map(|class| &class.sets) {
+        let n = set.len();
+        if tokens.len() > MOST_STEADY.0 || n > MOST_STEADY.1 {
+            continue;
+        }
+        let place = places_in(set);
+        let mut agreement = vec![0.0f64; n * n];
+        for (&record, &state) in tokens.record.iter().zip(states) {
+            if let Some(&own) = place.get(state as usize).filter(|&&own| own < usize::MAX) {
+                let row = agreement[own * n..].iter_mut().zip(set);
+                row.for_each(|(sum, &other)| *sum += f64::from(noted(record as usize, other)));
+            }
+        }
+        let is_best = |own: usize| (0..n).all(|other| agreement[own * n + other] <= agreement[own * n + own]);
+        if (0..n).all(is_best) {
+            continue;
+        }
+        let names = Assignment::best(n, n, |own, other| agreement[own * n + other]).columns;
+        if names.iter().enumerate().any(|(own, &other)| own != other) {
+            rename(set, &names, renamed.get_or_insert_with(|| states.to_vec()));
+        }
+    }
+    renamed
+}
+
+/// For each value its place in a set, if it is in it.
+fn places_in(set: &[u32]) -> Vec<usize> {
+    let mut place = vec![usize::MAX; set.iter().max().map_or(0, |&last| last as usize + 1)];
+    set.iter().enumerate().for_each(|(ix, &value)| place[value as usize] = ix);
+    place
+}
+
+/// Gives each value of a set the name at another place of it.
+fn rename(set: &[u32], names: &[usize], states: &mut [u32]) {
+    let mut new: Vec<u32> = (0..=*set.iter().max().expect("a set has labels")).collect();
+    names.iter().enumerate().for_each(|(own, &other)| new[set[own] as usize] = set[other]);
+    for state in states {
+        if let Some(&name) = new.get(*state as usize) {
+            *state = name;
+        }
+    }
+}
+
 /// Gives the states of all tokens other names, drawn by the share that the reference's labelling has in them.
 fn relabel(tokens: &Tokens<'_>, levels: &Levels, classes: &[LabelClass], states: &mut [u32], rng: &mut impl Rng) {
     for set in classes.iter().flat_map(|class| &class.sets) {
         let names = LnOverlap::new(tokens, levels, set, states).draw(rng);
-        let mut new: Vec<u32> = (0..=*set.iter().max().expect("a set has labels")).collect();
-        names.iter().enumerate().for_each(|(own, &other)| new[set[own] as usize] = set[other]);
-        for state in states.iter_mut() {
-            if let Some(&name) = new.get(*state as usize) {
-                *state = name;
-            }
-        }
+        rename(set, &names, states);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LnOverlap, permutations};
+    use super::{LnOverlap, permutations, steady_names};
+    use crate::engine::gibbs::reference::with_case;
+    use crate::engine::gibbs::{EIGHT, Tokens};
+    use crate::engine::symmetry::label_classes;
     use crate::math::log_sum_exp;
     use crate::{Purpose, Seed};
     use std::collections::HashMap;
+
+    /// A chain's labels change names; its notes know the old ones. Twelve tokens of four values, one of which no token has.
+    #[test]
+    fn labels_keep_the_names_under_which_they_were_noted() {
+        let case = ("r[4] -> i j", "i,j,count\n0,0,4\n1,1,3\n2,2,3\n2,0,2\n", 1.0);
+        with_case(case, |problem| {
+            let layout = problem.layout().unwrap();
+            let tokens = Tokens::new(layout).unwrap();
+            let classes = label_classes(problem.model, problem.prior, problem.counts);
+            let names = [2, 0, 3, 1];
+            let states: Vec<u32> = tokens.record.iter().map(|&record| names[record as usize % 3]).collect();
+            let mut sums = vec![[0.0f32; EIGHT]; layout.records.len()];
+            for (&record, &state) in tokens.record.iter().zip(&states) {
+                sums[record as usize][state as usize] += 1.0;
+            }
+            assert_eq!(steady_names(&tokens, &classes, &sums, &states), None);
+            for order in permutations(&[0, 1, 2, 3]) {
+                let moved: Vec<u32> = states.iter().map(|&state| order[state as usize]).collect();
+                let back = steady_names(&tokens, &classes, &sums, &moved);
+                assert_eq!(back.unwrap_or(moved), states, "{order:?}");
+            }
+        });
+    }
 
     /// Uneven entries, the last rows without tokens.
     fn overlap(set: &[u32], n_used: usize) -> LnOverlap<'_> {

@@ -33,6 +33,7 @@ mod walker;
 pub use bounds::Bracket;
 pub use path::AnnealPath;
 pub use truth::Truth;
+use tune::MOST_SWEEPS;
 pub(crate) use tune::foreseen_sweep;
 pub use tune::{AnnealWish, SWEEPS};
 
@@ -40,8 +41,8 @@ use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::gibbs::Tokens;
 use crate::engine::lines::Layout;
-use crate::engine::replicates::{PilotPlace, Stage, Team, Turn, Watch, replicates};
-use crate::engine::smc::{disagreement, error_of_mean, log_mean_exp};
+use crate::engine::replicates::{PilotPlace, Stage, Team, Turn, Watch, damaged, replicates};
+use crate::engine::smc::{disagreement, error_of_runs, log_mean_exp};
 use crate::engine::symmetry::{LabelClass, MAX_LABELS, has_too_many_labels, label_classes};
 use crate::error::{Error, Result};
 use crate::simd::Isa;
@@ -117,6 +118,9 @@ pub struct AnnealRun {
     pub ln_p_sequence: f64,
     /// Nats by which that of a run forward is too low at most, since the sum over relabellings is known between two bounds.
     pub label_nats: f64,
+    /// Relative variance of the estimate, or of the estimate of one over it, as the weights of the particles tell it; `None` for
+    /// a single particle.
+    pub variance: Option<f64>,
     /// The fewest effective particles.
     pub ess_min: f64,
     /// How often they were resampled.
@@ -136,8 +140,8 @@ pub struct AnnealEstimate {
     /// ln of the mean of the runs' estimates; with runs back half way between that and what those say, but at most ten nats
     /// above it.
     pub ln_p_sequence: f64,
-    /// Its standard error, from the scatter of the runs, `None` for a single one; with runs back at least half the distance
-    /// between the two.
+    /// Its standard error, from the scatter of the runs, `None` for a single one; of a few runs so that two errors hold 95 of 100, and
+    /// at least what the weights of their particles tell; with runs back at least half the distance between the two.
     pub std_error: Option<f64>,
     /// The runs.
     pub runs: Vec<AnnealRun>,
@@ -312,8 +316,11 @@ impl Job<'_> {
         let of_pilot = Sweeps { warm_up, noted: (pilot_sweeps - warm_up).max(1) };
         let stage = self.stage(&format!("pilots {pilots} {pilot_sweeps}"), Some((0, "anneal, pilots")));
         let found = replicates(pilots.max(1), stage, team, control, |turn, watch| {
-            pilot(self.setup, of_pilot, self.seed, turn.replicate, watch)
+            pilot(self.setup, self.classes, of_pilot, self.seed, turn.replicate, watch)
         })?;
+        if !found.finished.iter().all(|pilot| pilot.fits(self.setup)) {
+            return Err(damaged(control));
+        }
         let seconds_per_sweep = found.finished.iter().map(|pilot| pilot.seconds_per_sweep).fold(0.0, f64::max);
         let guides = self.guides(&found.finished);
         let best = guides.iter().max_by(|a, b| a.pilot.ln_mass.total_cmp(&b.pilot.ln_mass)).expect("at least one");
@@ -329,6 +336,13 @@ impl Job<'_> {
         })?;
         let (backward, _) = paced.finished.pop().unwrap_or_default();
         let (forward, sweeps) = paced.finished.pop().unwrap_or((Vec::new(), sweeps));
+        let is_possible = match self.anneal.end {
+            Some(_) => sweeps <= MOST_SWEEPS,
+            None => sweeps == self.anneal.sweeps,
+        };
+        if !is_possible {
+            return Err(damaged(control));
+        }
         let ladder = Ladder::paced(sweeps as usize, &forward, &backward);
         let n_ways = if is_bracket { 2 } else { 1 };
         let truth = self.anneal.truth.as_ref().map(Truth::fingerprint);
@@ -360,9 +374,8 @@ impl Job<'_> {
         let forward: Vec<f64> = estimate.runs.iter().map(|run| run.ln_p_sequence).collect();
         let inverse: Vec<f64> = estimate.back.iter().map(|run| -run.ln_p_sequence).collect();
         let back: Vec<f64> = back_by_hand.values().map(|inverse| -log_mean_exp(inverse)).collect();
-        let error_of = |logs: &[f64], ln: f64| (logs.len() > 1).then(|| error_of_mean(logs, ln));
         estimate.ln_p_sequence = log_mean_exp(&forward);
-        estimate.std_error = error_of(&forward, estimate.ln_p_sequence);
+        estimate.std_error = error_of(&estimate.runs, &forward, estimate.ln_p_sequence);
         estimate.warnings.extend(disagreement(&forward, Remedy::Steps));
         estimate.bracket = None;
         if !forward.is_empty() && !back.is_empty() {
@@ -379,7 +392,8 @@ impl Job<'_> {
             }
             // Runs lag behind in both directions, so the truth is between the two.
             let from_above = -log_mean_exp(&inverse);
-            let errors = [estimate.std_error, error_of(&inverse, -from_above)];
+            let of_inverse = error_of(&estimate.back, &inverse, -from_above);
+            let errors = [estimate.std_error, of_inverse];
             let scatter = errors.into_iter().flatten().map(|error| error * error).sum::<f64>().sqrt() / 2.0;
             let distance = (from_above - estimate.ln_p_sequence) / 2.0;
             if !is_crossed {
@@ -535,24 +549,39 @@ impl Job<'_> {
 
     fn result(&self, labels: &Labels<'_>, way: Way, party: &Party) -> AnnealRun {
         let constant = self.layout.closed_form.value() + labels.ln_relabellings();
-        let (ln, label_nats) = match way {
+        let (ln, variance, label_nats) = match way {
             Way::Forward => {
                 let shares: Vec<LnShare> = party.states.iter().map(|states| labels.ln_share(states)).collect();
-                let ln = party.ln_estimate(shares.iter().map(|share| share.low));
-                (ln, (party.ln_estimate(shares.iter().map(|share| share.high)) - ln).max(0.0))
+                let (ln, variance) = party.ln_estimate(shares.iter().map(|share| share.low));
+                let (high, _) = party.ln_estimate(shares.iter().map(|share| share.high));
+                (ln, variance, (high - ln).max(0.0))
             }
-            Way::Back => (self.ln_start - party.ln_estimate(party.states.iter().map(|_| 0.0)), 0.0),
+            Way::Back => {
+                let (ln, variance) = party.ln_estimate(party.states.iter().map(|_| 0.0));
+                (self.ln_start - ln, variance, 0.0)
+            }
         };
         let (ess_trace, resampled_at) = party.trace(TRACE_LENGTH);
         AnnealRun {
             ln_p_sequence: constant + ln,
             label_nats,
+            variance,
             ess_min: party.ess_min,
             n_resampled: party.n_resampled,
             ess_trace,
             resampled_at,
         }
     }
+}
+
+/// Standard error of ln of a mean over runs, from these logs: by their scatter, since each run goes by chains of its own, which its
+/// weights know nothing of; but no less than the weights of its particles tell, where all can. A relative variance of the mean is the variance of
+/// its log, to first order; beyond, ln(1 + v).
+fn error_of(runs: &[AnnealRun], logs: &[f64], ln_mean: f64) -> Option<f64> {
+    let n_runs = runs.len() as f64;
+    let of_weights = runs.iter().map(|run| run.variance).sum::<Option<f64>>();
+    let least = of_weights.map_or(0.0, |total| (total / (n_runs * n_runs)).ln_1p().sqrt());
+    error_of_runs(logs, ln_mean, None).map(|error| error.max(least))
 }
 
 /// Rough nats by which the best of these pilots' masses would differ with another seed; nothing if there is one.

@@ -38,7 +38,7 @@ fn z_scores(problem: &Problem<'_>, path: AnnealPath, beta: f64, n_draws: u64, se
     };
     let setup = Setup::new(&tokens, is_tempered, Isa::detect());
     let sweeps = Sweeps { warm_up: 5, noted: 20 };
-    let found = pilot(&setup, sweeps, Seed(seed), 0, &Watch::of(&|_| Ok(()))).unwrap();
+    let found = pilot(&setup, &[], sweeps, Seed(seed), 0, &Watch::of(&|_| Ok(()))).unwrap();
     let fitted: Option<&Fitted> = (path == AnnealPath::Reference).then_some(&found.fitted);
     let all: Vec<Vec<u32>> = all_states(problem, &tokens).into_iter().map(|(states, _)| states).collect();
     let walkers: Vec<Walker> = all.iter().map(|states| Walker::with_states(&setup, fitted, states.clone())).collect();

@@ -62,6 +62,8 @@ pub struct Party {
     pub ln_mean: f64,
     pub ess_min: f64,
     pub n_resampled: u64,
+    /// Relative variance of the mean weights before that, with one particle nothing.
+    pub variance: f64,
     pub sights: Vec<Sight>,
 }
 
@@ -78,7 +80,8 @@ impl Party {
     /// At the beginning, in these states, with these weights.
     pub fn new(states: Vec<Vec<u32>>, ln_weights: Vec<f64>) -> Self {
         let ess_min = states.len() as f64;
-        Party { n_done: 0, states, ln_weights, ln_mean: 0.0, ess_min, n_resampled: 0, sights: Vec::new() }
+        let (ln_mean, variance, n_resampled) = (0.0, 0.0, 0);
+        Party { n_done: 0, states, ln_weights, ln_mean, ess_min, n_resampled, variance, sights: Vec::new() }
     }
 
     /// Whether these can be particles of this trip.
@@ -101,11 +104,22 @@ impl Party {
         (trace, resampled.map(|(step, _)| step).take(n_most).collect())
     }
 
-    /// ln of the mean of all weights, with ln of a last factor for each particle.
-    pub fn ln_estimate(&self, last: impl Iterator<Item = f64>) -> f64 {
+    /// ln of the mean of all weights, with ln of a last factor for each particle, and the relative variance of that mean: as if
+    /// particles were independent between one resampling and the next. `None` where one particle cannot tell.
+    pub fn ln_estimate(&self, last: impl Iterator<Item = f64>) -> (f64, Option<f64>) {
         let terms: Vec<f64> = self.ln_weights.iter().zip(last).map(|(ln, last)| ln + last).collect();
-        self.ln_mean + log_sum_exp(&terms) - (terms.len() as f64).ln()
+        let n = terms.len() as f64;
+        let total = log_sum_exp(&terms);
+        let twice: Vec<f64> = terms.iter().map(|term| 2.0 * term).collect();
+        let ess = (2.0 * total - log_sum_exp(&twice)).exp();
+        let variance = Some(self.variance + variance_of_mean(ess, n)).filter(|_| terms.len() > 1 && total.is_finite());
+        (self.ln_mean + total - n.ln(), variance)
     }
+}
+
+/// Relative variance of the mean of n weights of which so many are effective.
+fn variance_of_mean(ess: f64, n: f64) -> f64 {
+    (n / ess - 1.0) / (n - 1.0)
 }
 
 impl Trip<'_> {
@@ -115,7 +129,16 @@ impl Trip<'_> {
     /// When stopped; then the party is as it was after the last whole step, and `watch` has it.
     pub fn go(&self, party: Party, share: (f64, f64), watch: &Watch<'_>) -> Result<Party> {
         let Trip { setup, fitted, ladder, .. } = *self;
-        let Party { n_done, states, mut ln_weights, mut ln_mean, mut ess_min, mut n_resampled, mut sights } = party;
+        let Party {
+            n_done,
+            states,
+            mut ln_weights,
+            mut ln_mean,
+            mut ess_min,
+            mut n_resampled,
+            mut variance,
+            mut sights,
+        } = party;
         let mut walkers: Vec<Walker> =
             states.into_iter().map(|states| Walker::with_states(setup, fitted, states)).collect();
         let n_steps = ladder.n_steps();
@@ -126,7 +149,7 @@ impl Trip<'_> {
             if watch.is_asked() || go_on.is_err() {
                 let states = walkers.iter().map(|walker| walker.states().to_vec()).collect();
                 let (ln_weights, sights) = (ln_weights.clone(), sights.clone());
-                let party = Party { n_done: step, states, ln_weights, ln_mean, ess_min, n_resampled, sights };
+                let party = Party { n_done: step, states, ln_weights, ln_mean, ess_min, n_resampled, variance, sights };
                 watch.keep(&Kept::Going(party));
             }
             go_on?;
@@ -159,6 +182,7 @@ impl Trip<'_> {
                 resample(Scheme::Systematic, &weights, total, &mut rng, &mut ancestors);
                 follow(&mut walkers, &ancestors);
                 ln_mean += largest + (total / n_particles as f64).ln();
+                variance += variance_of_mean(ess, n_particles as f64);
                 ln_weights.fill(0.0);
                 n_resampled += 1;
             }
@@ -175,7 +199,7 @@ impl Trip<'_> {
             }
         }
         let states = walkers.iter().map(|walker| walker.states().to_vec()).collect();
-        Ok(Party { n_done: n_steps, states, ln_weights, ln_mean, ess_min, n_resampled, sights })
+        Ok(Party { n_done: n_steps, states, ln_weights, ln_mean, ess_min, n_resampled, variance, sights })
     }
 }
 

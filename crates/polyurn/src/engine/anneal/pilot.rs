@@ -1,8 +1,10 @@
 //! Chains that go ahead: what they see makes the reference, and where they end up the runs back begin.
 
 use super::fitted::Fitted;
+use super::labels::steady_names;
 use super::walker::{Notes, Setup, Walker};
 use crate::engine::replicates::Watch;
+use crate::engine::symmetry::LabelClass;
 use crate::error::Result;
 use crate::{Purpose, Seed};
 use rand::Rng;
@@ -26,6 +28,16 @@ pub struct Pilot {
     pub seconds_per_sweep: f64,
 }
 
+impl Pilot {
+    /// Whether it can be a pilot of this problem.
+    pub fn fits(&self, setup: &Setup<'_>) -> bool {
+        matches!(self.fitted, Fitted::Levels(_)) == setup.single.is_some()
+            && self.fitted.fits(setup.tokens)
+            && setup.tokens.fit(&self.states)
+            && self.seconds_per_sweep >= 0.0
+    }
+}
+
 /// Sweeps of a pilot.
 #[derive(Debug, Clone, Copy)]
 pub struct Sweeps {
@@ -44,11 +56,21 @@ struct Kept {
     ln_joint: f64,
 }
 
-/// Runs one chain from a start by the urn.
+/// Noted sweeps from one look at a chain's labels to the next.
+const LOOK_AT_LABELS: u64 = 4;
+
+/// Runs one chain from a start by the urn. Labels of these classes can be exchanged.
 ///
 /// # Errors
 /// Data that cannot occur, or a stop.
-pub fn pilot(setup: &Setup<'_>, sweeps: Sweeps, seed: Seed, replicate: u64, watch: &Watch<'_>) -> Result<Pilot> {
+pub fn pilot(
+    setup: &Setup<'_>,
+    classes: &[LabelClass],
+    sweeps: Sweeps,
+    seed: Seed,
+    replicate: u64,
+    watch: &Watch<'_>,
+) -> Result<Pilot> {
     let stream = |block: u64, step: u64| seed.stream(Purpose::Pilot, replicate, block, step);
     let n_sweeps = sweeps.warm_up + sweeps.noted;
     let kept = watch.saved().filter(|kept: &Kept| setup.tokens.fit(&kept.states) && kept.notes.fit(setup));
@@ -68,6 +90,13 @@ pub fn pilot(setup: &Setup<'_>, sweeps: Sweeps, seed: Seed, replicate: u64, watc
         }
         go_on?;
         let is_noted = sweep >= sweeps.warm_up;
+        if let Notes::Probabilities(recorded) = &notes
+            && sweep > sweeps.warm_up
+            && (sweep - sweeps.warm_up).is_multiple_of(LOOK_AT_LABELS)
+            && let Some(states) = steady_names(setup.tokens, classes, &recorded.sums, walker.states())
+        {
+            walker = Walker::with_states(setup, None, states);
+        }
         let noted = is_noted.then_some(&mut notes);
         let sign = watch.stop_sign();
         let cooling = sweep as f64 / (COOLING_SHARE * sweeps.warm_up as f64);

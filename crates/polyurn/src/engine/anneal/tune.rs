@@ -164,6 +164,9 @@ const FEW_FOR_LABELS: u64 = 1000;
 /// Steps of a path at the least.
 const LEAST_SWEEPS: u64 = 10;
 
+/// And at the most: all of them are held.
+pub(super) const MOST_SWEEPS: u64 = 10_000_000;
+
 impl Anneal {
     /// Steps of the path for which there is time, if a sweep takes so many seconds.
     pub(super) fn affordable(&self, seconds_per_sweep: f64) -> u64 {
@@ -177,7 +180,7 @@ impl Anneal {
         let of_draws = self.apart() as f64;
         let fixed = at_once(2) * (self.pace_steps() as f64 + of_draws) + at_once(n_ways * self.runs) * of_draws;
         let per_step = at_once(n_ways * self.runs);
-        (((n_left / particles - fixed) / per_step).max(0.0) as u64).max(LEAST_SWEEPS)
+        (((n_left / particles - fixed) / per_step).max(0.0) as u64).clamp(LEAST_SWEEPS, MOST_SWEEPS)
     }
 
     /// Rough seconds that the job takes.

@@ -40,7 +40,7 @@ mod workspace;
 
 pub use super::allocation::{ParticleAllocation, RecordAllocation, RecordPosterior};
 pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
-pub(super) use estimate::{disagreement, error_of_mean};
+pub(super) use estimate::{disagreement, error_of_runs};
 pub use order::Order;
 pub use posterior::{SmcPosterior, WeightedAllocation};
 pub(super) use resample::resample;
