@@ -148,7 +148,11 @@ pub fn load_simulated(
             ix.ok_or_else(|| Failure::Usage(format!("--hide {name}: give the name of a column that the model has")))?;
         columns.remove(ix);
     }
-    let mut binding = bind_owned(source, dataset, BindOptions { columns: Some(&columns), ..Default::default() })?;
+    // A node that the model gives no size has that of its column.
+    let size_of = |name: &String| whole.model.find(name).map(|node| (name.clone(), whole.model.node(node).size));
+    let sizes: Vec<(String, u32)> = hide.iter().filter_map(size_of).collect();
+    let options = BindOptions { columns: Some(&columns), sizes: &sizes, ..Default::default() };
+    let mut binding = bind_owned(source, dataset, options)?;
     // That they are left out is what was asked for.
     let is_asked = |warning: &Warning| matches!(warning, Warning::ColumnsLeftOut { columns } if columns.iter().all(|name| hide.contains(name)));
     binding.warnings.retain(|warning| !is_asked(warning));

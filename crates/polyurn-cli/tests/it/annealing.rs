@@ -222,6 +222,13 @@ fn hidden_values_that_data_were_simulated_with_make_the_bracket_exact() {
     refused(&["--data", "full.csv", "--hide", "g,h"], "--bracket");
     refused(&["--data", "full.csv", "--bracket", "--hide", "k"], "--hide k");
     refused(&["--data", "seen.csv", "--bracket", "--hide", "x"], "the data have no column `g`");
+    // A node whose size the model leaves to the data keeps that of its column.
+    let open =
+        ["score", "--model", "g[2] -> h[3]; g -> x; h -> y[2]", "--a", "2", "--data", "full.csv", "--sweeps", "20"];
+    let found = folder.json(&[&open[..], &["--bracket", "--hide", "g,h,x"]].concat());
+    let sized =
+        folder.json(&[&scored[..], &["--data", "full.csv", "--sweeps", "20", "--bracket", "--hide", "g,h,x"]].concat());
+    assert_eq!(found["log_marginal"], sized["log_marginal"]);
 }
 
 /// Five tokens and far more names than they use: what no token has is no burden, and no labelling is taken for granted.
