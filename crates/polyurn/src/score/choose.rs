@@ -51,6 +51,10 @@ const USUAL_SECONDS: f64 = 4.0;
 /// Seconds for a token in a sweep of one hidden node with some ten values, for which the errors below were read.
 const USUAL_SECONDS_A_TOKEN: f64 = 5e-8;
 
+/// Share of the error foreseen for particles from which one of annealing is doubtful: half of it, times what stated errors of
+/// four runs have more than those of many.
+const SHARE_OF_DOUBT: f64 = 0.8;
+
 /// Rough errors in nats that particles and annealing make with so many tokens in this time, if a sweep over the tokens takes this
 /// long: half way between those of a tensor and of latent classes, from 300 to 10,000 tokens (docs/anneal.md). Particles gain by the
 /// root of the time; annealing lags less in proportion to it. Several hidden nodes slow annealing down, and particles hardly.
@@ -132,7 +136,7 @@ impl Scoring {
                 return Ok((Engine::Particles("smc", smc()?), why));
             }
             let is_bracket = self.anneal.is_bracket || n_tokens >= BRACKET_FROM;
-            let doubt = (!is_bracket).then_some(of_particles / 2.0);
+            let doubt = (!is_bracket).then_some(SHARE_OF_DOUBT * of_particles);
             let share = if doubt.is_some() { SHARE_FOR_ANNEALING } else { 1.0 };
             let wish = AnnealWish { is_bracket, ..self.anneal.clone() };
             let time = means.time.map(|time| time.mul_f64(share));
