@@ -249,8 +249,7 @@ impl Dataset {
     fn codes<'py>(&self, py: Python<'py>, column: usize, most: Option<usize>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let data = self.get()?;
         let values = data.values.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
-        let n_rows = most.map_or(values.len(), |most| most.min(values.len()));
-        Ok(PyArray1::from_slice(py, &values[..n_rows]))
+        Ok(PyArray1::from_vec(py, values.iter().take(most.unwrap_or(usize::MAX)).collect()))
     }
 
     /// Counts of the distinct rows, in tokens; of the first `most` where that is given.

@@ -78,7 +78,7 @@ pub fn resample(py: Python<'_>, data: PyRef<'_, Dataset>, tokens: u64, seed: u64
         let held: Vec<u64> = data.counts.iter().collect();
         let drawn = drawing::resample(&held, tokens, Seed(seed))?;
         let rows: Vec<usize> = (0..drawn.len()).filter(|&row| drawn[row] > 0).collect();
-        let values = data.values.iter().map(|column| rows.iter().map(|&row| column[row]).collect()).collect();
+        let values = data.values.iter().map(|column| rows.iter().map(|&row| column.at(row)).collect()).collect();
         Ok(counts::Dataset {
             source: "drawn".into(),
             columns: data.columns.clone(),

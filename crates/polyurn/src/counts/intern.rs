@@ -144,11 +144,10 @@ impl RowSet {
         self.values.iter().map(move |column| column.at(row))
     }
 
-    /// The columns, one after another and without the index.
-    pub fn into_values(mut self, n_columns: usize) -> Vec<Vec<u32>> {
-        drop(self.rows);
+    /// The columns, without the index.
+    pub fn into_values(mut self, n_columns: usize) -> Vec<CodeList> {
         self.values.resize_with(n_columns, CodeList::default);
-        self.values.into_iter().map(CodeList::into_codes).collect()
+        self.values
     }
 }
 

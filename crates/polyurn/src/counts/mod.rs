@@ -13,6 +13,7 @@ mod row_sink;
 mod unit;
 
 pub use builder::{Cell, DatasetBuilder};
+pub use code_list::CodeList;
 pub use count_list::CountList;
 pub use dataset::{Column, Dataset, MISSING};
 pub(crate) use intern::Interner;
