@@ -8,6 +8,7 @@ mod dataset;
 mod intern;
 mod labels;
 mod records;
+mod row_bits;
 mod row_count;
 mod row_sink;
 mod unit;
