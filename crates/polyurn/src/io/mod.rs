@@ -32,7 +32,7 @@ mod vocabulary;
 mod watched;
 mod write;
 
-pub use bins::{BinMethod, BinSpec, Cuts, find_cuts};
+pub use bins::{BinMethod, BinSpec, Cuts, find_cuts, find_cuts_watched};
 pub use compression::Compression;
 pub use convert::{check_conversion, conversion_notes, formula_note, vocabulary_of, write_converted};
 pub use model_file::{ModelFile, ModelFormat, parse_model_file, read_model, read_model_file, read_prior_file};
