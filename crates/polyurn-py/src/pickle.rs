@@ -4,6 +4,7 @@ use crate::data::Dataset;
 use numpy::{PyArray1, PyReadonlyArray1};
 use polyurn::Warning;
 use polyurn::counts::{self, CodeList, Column, Labels, MISSING, Unit};
+use polyurn::io::Cuts;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ struct Header {
     unknown: Vec<Vec<u32>>,
     unknown_lines: Vec<u64>,
     warnings: Vec<Warning>,
+    /// Not in pickles of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cuts: Vec<Cuts>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,7 +37,7 @@ struct ColumnHeader {
 pub type Parts<'py> = (String, Vec<Bound<'py, PyArray1<u32>>>, Bound<'py, PyArray1<u64>>);
 
 /// Takes data apart.
-pub fn parts<'py>(py: Python<'py>, data: &counts::Dataset) -> Parts<'py> {
+pub fn parts<'py>(py: Python<'py>, data: &counts::Dataset, cuts: &[Cuts]) -> Parts<'py> {
     let column = |column: &Column| {
         let (labels, first) = match &column.labels {
             Labels::Named(names) => (Some(names.clone()), 0),
@@ -49,6 +53,7 @@ pub fn parts<'py>(py: Python<'py>, data: &counts::Dataset) -> Parts<'py> {
         unknown: data.unknown.clone(),
         unknown_lines: data.unknown_lines.clone(),
         warnings: data.warnings.clone(),
+        cuts: cuts.to_vec(),
     };
     let values = data.values.iter().map(|column| PyArray1::from_vec(py, column.to_codes())).collect();
     let counts = PyArray1::from_iter(py, data.counts.iter());
@@ -93,5 +98,6 @@ pub fn from_parts(
         unknown: header.unknown,
         unknown_lines: header.unknown_lines,
         warnings: header.warnings,
-    }))
+    })
+    .with_cuts(header.cuts))
 }

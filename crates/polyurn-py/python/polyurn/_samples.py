@@ -76,6 +76,7 @@ def best_of(posteriors: list[np.ndarray]) -> np.ndarray:
 
 def place_codes(fit: Fit, node: str, codes: Codes, labels: list[str], drops: bool) -> Looked:
     """Codes of the fit for the values of a column; -1 for missing values. They are looked up part by part: there may be very many."""
+    labels = fit._core.cut(node, labels)
     place = {name: code for code, name in enumerate(fit.labels(node))}
     table = narrow(np.array([place.get(name, -2) for name in labels] + [-1], dtype=np.int64), len(place))
     is_unknown = table == -2
