@@ -8,7 +8,7 @@ use polyurn::Warning;
 use polyurn::counts::Dataset;
 use polyurn::engine::anneal::Truth;
 use polyurn::graph::{BindOptions, Binding, ModelSource, SeenNode, Size, bind, bind_owned};
-use polyurn::io::{Origin, ReadOptions, find_cuts, read_model, read_prior_file, read_watched};
+use polyurn::io::{Origin, ReadOptions, find_cuts_watched, read_model, read_prior_file, read_watched};
 use polyurn::prior::{PriorSettings, TiedPrior};
 use std::path::Path;
 
@@ -94,7 +94,9 @@ impl GivenModel {
 pub fn reading(path: &Path, file: &FileArgs, fractions: bool, output: &Output) -> Result<ReadOptions, Failure> {
     let mut options = file.uncut(fractions);
     if !file.bin.is_empty() {
-        let (cuts, warnings) = find_cuts(path, &options, &file.bin)?;
+        let mut control = watched(output);
+        let mut watch = |share| control.tick("finding cuts", share);
+        let (cuts, warnings) = find_cuts_watched(path, &options, &file.bin, &mut watch)?;
         output.warn(&warnings);
         output.keep_cuts(&cuts);
         options.cuts = cuts;

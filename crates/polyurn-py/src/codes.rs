@@ -22,18 +22,40 @@ pub enum CodeArray<'py> {
     U16(PyReadonlyArray1<'py, u16>),
     /// Our own.
     U32(PyReadonlyArray1<'py, u32>),
+    /// Numbers of a byte, and the code of each number that there could be.
+    LookedU8(PyReadonlyArray1<'py, u8>, Vec<u32>),
+    /// The same of two bytes.
+    LookedU16(PyReadonlyArray1<'py, u16>, Vec<u32>),
 }
 
 impl<'py> CodeArray<'py> {
-    /// Takes up an array with one axis.
+    /// Takes up an array with one axis, or a pair: such an array of short numbers, and the code of each number.
     ///
     /// # Errors
     /// When it is none of integers.
     pub fn new(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok((numbers, table)) = array.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() {
+            return CodeArray::looked(&numbers, &CodeArray::new(&table)?).ok_or_else(|| {
+                PyTypeError::new_err("codes: expected an array of bytes or of pairs of them, and a table")
+            });
+        }
         CodeArray::find(array).ok_or_else(|| PyTypeError::new_err("codes: expected an array of integers with one axis"))
     }
 
-    /// The same, if it is one.
+    fn looked(numbers: &Bound<'py, PyAny>, table: &CodeArray<'py>) -> Option<Self> {
+        let table = table.codes();
+        let mut table: Vec<u32> = (0..table.len()).map(|row| table.at(row).unwrap_or(MISSING)).collect();
+        // Now there is one of each number.
+        let mut whole = |n: usize| {
+            table.resize(n, MISSING);
+            std::mem::take(&mut table)
+        };
+        array_of(numbers)
+            .map(|numbers| CodeArray::LookedU8(numbers, whole(1 << 8)))
+            .or_else(|| array_of(numbers).map(|numbers| CodeArray::LookedU16(numbers, whole(1 << 16))))
+    }
+
+    /// The same as [`CodeArray::new`] of an array, if it is one.
     pub fn find(array: &Bound<'py, PyAny>) -> Option<Self> {
         array_of(array)
             .map(CodeArray::I8)
@@ -55,6 +77,8 @@ impl<'py> CodeArray<'py> {
             CodeArray::U8(array) => Codes::U8(array.as_array()),
             CodeArray::U16(array) => Codes::U16(array.as_array()),
             CodeArray::U32(array) => Codes::U32(array.as_array()),
+            CodeArray::LookedU8(numbers, table) => Codes::LookedU8(numbers.as_array(), table),
+            CodeArray::LookedU16(numbers, table) => Codes::LookedU16(numbers.as_array(), table),
         }
     }
 }
@@ -81,9 +105,13 @@ pub enum Codes<'a> {
     U16(ArrayView1<'a, u16>),
     /// See [`CodeArray`].
     U32(ArrayView1<'a, u32>),
+    /// See [`CodeArray`].
+    LookedU8(ArrayView1<'a, u8>, &'a [u32]),
+    /// See [`CodeArray`].
+    LookedU16(ArrayView1<'a, u16>, &'a [u32]),
 }
 
-/// Does the same with codes of any type.
+/// Does the same with codes, or numbers in their place, of any type.
 macro_rules! with_view {
     ($codes:expr, $view:ident => $job:expr) => {
         match $codes {
@@ -94,6 +122,8 @@ macro_rules! with_view {
             Codes::U8($view) => $job,
             Codes::U16($view) => $job,
             Codes::U32($view) => $job,
+            Codes::LookedU8($view, _) => $job,
+            Codes::LookedU16($view, _) => $job,
         }
     };
 }
@@ -108,6 +138,9 @@ impl Codes<'_> {
     #[inline]
     pub fn at(&self, row: usize) -> Option<u32> {
         let code = with_view!(self, view => signed(*view.get(row)?));
+        if let Codes::LookedU8(_, table) | Codes::LookedU16(_, table) = self {
+            return Some(table[code as usize]);
+        }
         match u32::try_from(code) {
             Ok(code) => Some(code),
             Err(_) if code < 0 => Some(MISSING),

@@ -9,7 +9,7 @@ use numpy::ndarray::ArrayView1;
 use numpy::{PyArray1, PyReadonlyArray1};
 use polyurn::control::Control;
 use polyurn::counts::{self, Cell, DatasetBuilder, Labels, MISSING, RowCount};
-use polyurn::io::{self, BinSpec, Format, ReadOptions, count_of, find_cuts};
+use polyurn::io::{self, BinSpec, Cuts, Format, ReadOptions, count_of, find_cuts_watched};
 use polyurn::{Error, Result};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Dataset {
     /// None once a run has taken it over.
     data: Mutex<Option<Arc<counts::Dataset>>>,
+    /// Where columns of a file were cut into categories.
+    cuts: Vec<Cuts>,
 }
 
 /// One column as Python hands it over: its name, codes, labels or else the number of values, and what value 0 is called.
@@ -189,15 +191,16 @@ impl Dataset {
         let read = |control: &mut Control<'_>, _| {
             let mut said = Vec::new();
             if !specs.is_empty() {
-                (options.cuts, said) = find_cuts(&path, &options, &specs)?;
+                let mut watch = |share| control.tick("finding cuts", share);
+                (options.cuts, said) = find_cuts_watched(&path, &options, &specs, &mut watch)?;
             }
             let (mut data, _) = io::read_watched(&path, &options, &mut |share| control.tick("reading", share))?;
             data.warnings.extend(said);
-            Ok(data)
+            Ok((data, options.cuts))
         };
-        let (data, interrupted) = Work::default().run(py, read)?;
+        let ((data, cuts), interrupted) = Work::default().run(py, read)?;
         refuse_parts(interrupted)?;
-        Ok(Dataset::new(data))
+        Ok(Dataset::new(data).with_cuts(cuts))
     }
 
     /// Puts together what a pickle has.
@@ -213,7 +216,7 @@ impl Dataset {
     /// For pickles.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Parts<'py>)> {
         let maker = slf.get_type().getattr("from_parts")?;
-        Ok((maker, pickle::parts(slf.py(), &*slf.get().get()?)))
+        Ok((maker, pickle::parts(slf.py(), &*slf.get().get()?, slf.get().cuts())))
     }
 
     /// What it is called in messages.
@@ -249,8 +252,7 @@ impl Dataset {
     fn codes<'py>(&self, py: Python<'py>, column: usize, most: Option<usize>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let data = self.get()?;
         let values = data.values.get(column).ok_or_else(|| PyValueError::new_err("there is no such column"))?;
-        let n_rows = most.map_or(values.len(), |most| most.min(values.len()));
-        Ok(PyArray1::from_slice(py, &values[..n_rows]))
+        Ok(PyArray1::from_vec(py, values.iter().take(most.unwrap_or(usize::MAX)).collect()))
     }
 
     /// Counts of the distinct rows, in tokens; of the first `most` where that is given.
@@ -301,7 +303,17 @@ impl Dataset {
 
     /// These rows.
     pub fn new(data: counts::Dataset) -> Self {
-        Dataset { data: Mutex::new(Some(Arc::new(data))) }
+        Dataset { data: Mutex::new(Some(Arc::new(data))), cuts: Vec::new() }
+    }
+
+    /// The same with the cuts of its columns.
+    pub fn with_cuts(self, cuts: Vec<Cuts>) -> Self {
+        Dataset { cuts, ..self }
+    }
+
+    /// Where columns were cut into categories; a fit keeps it.
+    pub fn cuts(&self) -> &[Cuts] {
+        &self.cuts
     }
 
     /// The rows.

@@ -7,19 +7,21 @@ use crate::request::{Request, settings};
 use crate::score::{bound, needs_whole};
 use crate::words::result_in_python;
 use numpy::PyArray1;
+use polyurn::counts::Labels;
 use polyurn::decomposition::{Marginal, Shape};
 use polyurn::engine::Problem;
 use polyurn::export::Export;
 use polyurn::fit::{self as fitted, FitSource};
 use polyurn::fit_file::FitFile;
 use polyurn::graph::NodeIndex;
+use polyurn::io::Cuts;
 use polyurn::predict::Draw;
 use polyurn::prior::Prior;
 use polyurn::shown::{Question, fit_file_result};
 use polyurn::{Error, Result, Seed};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,7 +46,10 @@ pub fn fit(
     is_last_use: bool,
     watcher: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Fit, String, bool)> {
-    let given = settings(request);
+    let mut given = settings(request);
+    if !data.cuts().is_empty() {
+        given["bins"] = json!(data.cuts());
+    }
     let request = Request::read(request).or_exception()?;
     let data = data.hand_over(is_last_use)?;
     let work = request.work(watcher).or_exception()?;
@@ -223,9 +228,24 @@ impl Fit {
     fn labels(&self, node: &str) -> PyResult<(Option<Vec<String>>, u32)> {
         let node = self.find(node).or_exception()?;
         Ok(match &self.file.labels[node.ix()] {
-            polyurn::counts::Labels::Named(names) => (Some(names.clone()), 0),
-            polyurn::counts::Labels::Indexed { first, .. } => (None, *first),
+            Labels::Named(names) => (Some(names.clone()), 0),
+            Labels::Indexed { first, .. } => (None, *first),
         })
+    }
+
+    /// What values of a seen node are called in the fit: where it cut a column of numbers, the categories of numbers. All others are
+    /// called what they are.
+    fn cut<'py>(&self, node: &str, labels: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let node = self.find(node).or_exception()?;
+        let Some(cuts) = self.cuts_of(node).or_exception()? else { return Ok(labels) };
+        let categories = cuts.labels();
+        let of = |label: String| match cuts.category(&categories, &label) {
+            Ok(category) => categories[category as usize].clone(),
+            Err(_) => label,
+        };
+        let py = labels.py();
+        let labels: Vec<String> = labels.extract()?;
+        Ok(labels.into_iter().map(of).collect::<Vec<String>>().into_pyobject(py)?.into_any())
     }
 
     /// The table of a node: probabilities of its values, for every combination of values of its parents.
@@ -306,6 +326,20 @@ impl Fit {
             let known: Vec<&str> = self.file.model.nodes().iter().map(|node| node.name.as_str()).collect();
             Error::Setting(format!("no node {name:?}; there are {}", known.join(", ")))
         })
+    }
+
+    /// Where it cut the numbers of a column that this node stands for. A column that was given another name is known by its categories.
+    fn cuts_of(&self, node: NodeIndex) -> Result<Option<Cuts>> {
+        let Some(bins) = self.file.settings.get("bins") else { return Ok(None) };
+        let unreadable = |error| Error::Setting(format!("the cuts of this fit cannot be read ({error}); fit anew"));
+        let all: Vec<Cuts> = serde_json::from_value(bins.clone()).map_err(unreadable)?;
+        let name = &self.file.model.node(node).name;
+        let is_called_so = |cuts: &Cuts| match &self.file.labels[node.ix()] {
+            Labels::Named(labels) => cuts.labels() == *labels,
+            Labels::Indexed { .. } => false,
+        };
+        let place = all.iter().position(|cuts| cuts.column == *name).or_else(|| all.iter().position(is_called_so));
+        Ok(place.map(|place| all[place].clone()))
     }
 
     fn block<'py>(&self, py: Python<'py>, nodes: &[NodeIndex], values: Vec<f64>) -> Block<'py> {

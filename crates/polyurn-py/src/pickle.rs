@@ -3,7 +3,8 @@
 use crate::data::Dataset;
 use numpy::{PyArray1, PyReadonlyArray1};
 use polyurn::Warning;
-use polyurn::counts::{self, Column, Labels, MISSING, Unit};
+use polyurn::counts::{self, CodeList, Column, Labels, MISSING, Unit};
+use polyurn::io::Cuts;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ struct Header {
     unknown: Vec<Vec<u32>>,
     unknown_lines: Vec<u64>,
     warnings: Vec<Warning>,
+    /// Not in pickles of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cuts: Vec<Cuts>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,7 +37,7 @@ struct ColumnHeader {
 pub type Parts<'py> = (String, Vec<Bound<'py, PyArray1<u32>>>, Bound<'py, PyArray1<u64>>);
 
 /// Takes data apart.
-pub fn parts<'py>(py: Python<'py>, data: &counts::Dataset) -> Parts<'py> {
+pub fn parts<'py>(py: Python<'py>, data: &counts::Dataset, cuts: &[Cuts]) -> Parts<'py> {
     let column = |column: &Column| {
         let (labels, first) = match &column.labels {
             Labels::Named(names) => (Some(names.clone()), 0),
@@ -49,8 +53,9 @@ pub fn parts<'py>(py: Python<'py>, data: &counts::Dataset) -> Parts<'py> {
         unknown: data.unknown.clone(),
         unknown_lines: data.unknown_lines.clone(),
         warnings: data.warnings.clone(),
+        cuts: cuts.to_vec(),
     };
-    let values = data.values.iter().map(|column| PyArray1::from_slice(py, column)).collect();
+    let values = data.values.iter().map(|column| PyArray1::from_vec(py, column.to_codes())).collect();
     let counts = PyArray1::from_iter(py, data.counts.iter());
     (serde_json::to_string(&header).expect("plain data"), values, counts)
 }
@@ -76,9 +81,10 @@ pub fn from_parts(
     };
     let sizes: Vec<u32> = header.columns.iter().map(|column| column.size).collect();
     let counts = counts.as_slice()?;
-    let values = values.iter().map(|codes| Ok(codes.as_slice()?.to_vec())).collect::<PyResult<Vec<Vec<u32>>>>()?;
-    let is_whole = |(codes, &size): (&Vec<u32>, &u32)| {
-        codes.len() == counts.len() && codes.iter().all(|&code| code < size || code == MISSING)
+    let narrow = |codes: &PyReadonlyArray1<'_, u32>| Ok(codes.as_slice()?.iter().copied().collect());
+    let values = values.iter().map(narrow).collect::<PyResult<Vec<CodeList>>>()?;
+    let is_whole = |(codes, &size): (&CodeList, &u32)| {
+        codes.len() == counts.len() && codes.iter().all(|code| code < size || code == MISSING)
     };
     if values.len() != sizes.len() || !values.iter().zip(&sizes).all(is_whole) {
         return Err(damaged());
@@ -92,5 +98,6 @@ pub fn from_parts(
         unknown: header.unknown,
         unknown_lines: header.unknown_lines,
         warnings: header.warnings,
-    }))
+    })
+    .with_cuts(header.cuts))
 }

@@ -6,7 +6,7 @@ use crate::errors::OrException;
 use crate::request::Request;
 use crate::words::{in_python, result_in_python};
 use polyurn::counts;
-use polyurn::graph::{BindOptions, Binding, ModelSource, bind_owned};
+use polyurn::graph::{BindOptions, Binding, ModelSource, bind, bind_owned};
 use polyurn::score::Method;
 use polyurn::shown::ShownScore;
 use polyurn::{Error, Result, Seed};
@@ -18,8 +18,11 @@ use std::sync::Arc;
 /// # Errors
 /// As for [`bind_owned`].
 pub fn bound(source: &ModelSource, data: Arc<counts::Dataset>, request: &Request) -> Result<Binding> {
-    let data = Arc::try_unwrap(data).unwrap_or_else(|shared| (*shared).clone());
-    bind_owned(source, data, BindOptions { columns: request.columns.as_deref(), ..Default::default() })
+    let options = BindOptions { columns: request.columns.as_deref(), ..Default::default() };
+    match Arc::try_unwrap(data) {
+        Ok(data) => bind_owned(source, data, options),
+        Err(shared) => bind(source, &shared, options),
+    }
 }
 
 /// Refuses counts that are not whole, for engines that need whole ones.

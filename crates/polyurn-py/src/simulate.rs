@@ -66,7 +66,7 @@ pub fn simulate<'py>(
 /// Draws tokens in proportion to the counts of a table.
 #[pyfunction]
 pub fn resample(py: Python<'_>, data: PyRef<'_, Dataset>, tokens: u64, seed: u64) -> PyResult<Dataset> {
-    let data = data.get()?;
+    let (data, cuts) = (data.get()?, data.cuts().to_vec());
     let draw = || {
         if let Some(line) = data.unknown_lines.first() {
             let message = "the count is unknown; give a number to draw from";
@@ -78,7 +78,7 @@ pub fn resample(py: Python<'_>, data: PyRef<'_, Dataset>, tokens: u64, seed: u64
         let held: Vec<u64> = data.counts.iter().collect();
         let drawn = drawing::resample(&held, tokens, Seed(seed))?;
         let rows: Vec<usize> = (0..drawn.len()).filter(|&row| drawn[row] > 0).collect();
-        let values = data.values.iter().map(|column| rows.iter().map(|&row| column[row]).collect()).collect();
+        let values = data.values.iter().map(|column| rows.iter().map(|&row| column.at(row)).collect()).collect();
         Ok(counts::Dataset {
             source: "drawn".into(),
             columns: data.columns.clone(),
@@ -90,5 +90,5 @@ pub fn resample(py: Python<'_>, data: PyRef<'_, Dataset>, tokens: u64, seed: u64
             warnings: Vec::new(),
         })
     };
-    Ok(Dataset::new(py.detach(draw).or_exception()?))
+    Ok(Dataset::new(py.detach(draw).or_exception()?).with_cuts(cuts))
 }

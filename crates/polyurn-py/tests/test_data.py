@@ -1,9 +1,12 @@
 """Every way in gives the same data."""
 
 import gzip
+import json
+import pickle
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -265,6 +268,67 @@ def test_files_are_read_as_the_command_line_reads_them(tmp_path):
         polyurn.read(tmp_path / "long.csv.gz", max_unpacked="1k")
     with pytest.raises(ValueError, match="^max_unpacked: "):
         polyurn.read(tmp_path / "long.csv.gz", max_unpacked="much")
+
+
+def test_short_numbers_are_read_where_they_are(counts):
+    """Codes that are looked up are those that would be written down, whatever lies between one number and the next."""
+    rng = np.random.default_rng(3)
+    for dtype in (np.int8, np.uint8, np.int16, ">i2", np.uint16, bool):
+        numbers = rng.integers(0, 2, size=(500, 6)) if dtype is bool else rng.integers(-100 if np.dtype(dtype).kind == "i" else 0, 200, size=(500, 6))
+        numbers = numbers.astype(dtype)
+        for table in (numbers, numbers[::-2, ::2], np.asfortranarray(numbers), numbers.reshape(-1, 3)):
+            wide = np.asarray(table).astype(object if dtype is bool else np.int64)
+            assert polyurn.records(table).to_dict() == polyurn.records(wide).to_dict(), dtype
+    few = rng.integers(0, 3, size=(2000, 2)).astype(np.int8)
+    whole = polyurn.LatentClass(2, random_state=1, max_iter=5, engine={"time_limit": 60})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        labels = whole.fit(few).labels_
+        assert np.array_equal(labels, polyurn.LatentClass(2, random_state=1, max_iter=5).fit(few.astype(np.int64)).labels_)
+    with pytest.raises(ValueError, match="value `7` of `i2` was not in the data of the fit"):
+        whole.predict(np.array([[1, 2], [0, 7]], dtype=np.int8))
+
+
+def test_long_columns_of_objects_are_encoded_in_parts():
+    from polyurn._encode import LONG_PART, encode
+
+    n = LONG_PART + 1000
+    values = np.array([None if row % 11 == 3 else f"v{row % 200}" if row < LONG_PART else float(row % 3) for row in range(n)], dtype=object)
+    codes, labels = encode(pd.Series(values))
+    expected, uniques = pd.factorize(values)
+    assert np.array_equal(codes, expected) and codes.dtype == np.int16
+    assert labels == [str(int(one)) if isinstance(one, float) else one for one in uniques]
+
+
+def test_cuts_stay_with_data_and_their_fits(tmp_path):
+    (tmp_path / "people.csv").write_text("height,hair\n" + "".join(f"{n / 2},{'fair' if n < 5 else 'dark'}\n" for n in range(10)))
+    data = polyurn.read(tmp_path / "people.csv", bins="height=2:width")
+    assert data.labels("height") == ["< 2.25", ">= 2.25"]
+    raw, named = {"height": [0.25, 9, None], "hair": ["fair", None, "dark"]}, {"height": ["< 2.25", ">= 2.25", None]}
+    named["hair"] = raw["hair"]
+    for given in (data, pickle.loads(pickle.dumps(data))):
+        made = polyurn.fit("height -> hair", given, method="exact")
+        made.save(tmp_path / "made.polyurn")
+        for fit in (made, polyurn.Fit.read(tmp_path / "made.polyurn"), pickle.loads(pickle.dumps(made))):
+            assert np.array_equal(fit.predict(raw).log_probability, fit.predict(named).log_probability)
+            assert fit.predict({"height": [-3, 77]}, impute=True).most_likely("hair")[0] == ["fair", "dark"]
+            with pytest.raises(ValueError, match="value `tall` of `height` was not in the data of the fit"):
+                fit.predict({"height": [1.0, "tall"]})
+    renamed = polyurn.fit("size -> colour", data, method="exact", columns=["size", "colour"])
+    assert np.array_equal(renamed.predict({"size": raw["height"]}).log_probability, renamed.predict({"size": named["height"]}).log_probability)
+    drawn = polyurn.simulate(table=data, tokens=50, random_state=1)
+    assert polyurn.fit("height -> hair", drawn, method="exact").predict({"height": [1.0]}).log_probability[0] < 0
+    table = pd.DataFrame(raw).dropna()
+    estimator = polyurn.AllocationModel("class[2] -> height hair", random_state=1).fit(data)
+    assert np.array_equal(estimator.predict(table), estimator.predict(pd.DataFrame(named).dropna()))
+
+
+def test_pickles_of_earlier_versions_are_read():
+    """Codes of four bytes, and nothing of cuts."""
+    data = polyurn.records({"a": ["x", "y", None], "b": [1, 2, 1]})
+    maker, (header, values, counts) = data._core.__reduce__()
+    assert "cuts" not in json.loads(header) and {codes.dtype for codes in values} == {np.dtype(np.uint32)}
+    assert polyurn.Data(maker(header, values, counts)).to_dict() == data.to_dict()
 
 
 def test_a_series_is_one_column():

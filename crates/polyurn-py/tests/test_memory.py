@@ -14,25 +14,26 @@ import pytest
 PROGRAM = Path(__file__).parents[3] / "bench" / "memory.py"
 N_ROWS = 2_000_000
 
-# Bytes a row while rows are merged: codes of 2 bytes in each column, a count of 1, and the index, whose 2^22 places take 5 bytes each.
-COUNT, INDEX = 1, 5 * 2**22 / N_ROWS
-# What must not be exceeded, and bytes a row of the table itself. A copy of the table, or of codes in 8 bytes, goes beyond.
-MERGED = 3 * 2 + COUNT + INDEX
+# Bytes a row while rows are merged: codes of 2 bytes in each column, and the index: a bit for each of 2^27 cells, which have 9 bits of
+# each of three columns. With a fourth column that is too much, and there are 2^22 places of 5 bytes. Counts of one take nothing.
+BITS, HASHES = 2**27 / 8 / N_ROWS, 5 * 2**22 / N_ROWS
+# What must not be exceeded, and bytes a row of the table itself. A copy of the table, or of codes in 4 or 8 bytes, goes beyond.
+MERGED = 3 * 2 + BITS
 KINDS = {
-    # An estimator: codes of one byte a column, the same as the fit has them, and labels of 8 bytes.
-    "classes": (3 + 3 + 8, 3),
+    # An estimator: labels of 8 bytes. Answers are read where they are.
+    "classes": (8, 3),
     # Coordinates and counts are read where they are.
     "coo64": (MERGED, 32),
     "coo32": (MERGED, 20),
     # Equal rows are merged as they come.
     "repeated": (0, 20),
-    # The rows are written out, in two bytes. Sorted cells need no index; at the end codes of four bytes stand beside those of two.
-    "csr": (2 + 2 * 4 + 2 + COUNT, 16),
-    "full": (2 * 4 + 2 + COUNT, 8),
+    # The rows are written out, in two bytes. Sorted cells need no index.
+    "csr": (2 + 2 * 2, 16),
+    "full": (2 * 2, 8),
     # Codes of categories are read where they are.
     "categories": (MERGED, 6),
-    "missing": (MERGED + 2, 8),
-    # Codes are made, of two bytes a column; wider ones are gone by the time that there is an index.
+    "missing": (4 * 2 + HASHES, 8),
+    # Codes are made, of two bytes a column; wider ones are gone by the time that there is an index, or never there for all rows.
     "objects": (MERGED + 6, 24),
     "arrow": (MERGED + 6, 23),
     "dictionary": (MERGED + 6, 12),

@@ -168,6 +168,24 @@ def test_predictions_are_the_same(survey, tmp_path):
         fit.predict({"z": ["no"]})
 
 
+def test_numbers_that_were_cut_are_predicted_the_same(tmp_path):
+    """Cuts of a fit made here are known to the command line, and the other way round."""
+    people, ours, theirs = (tmp_path / name for name in ("people.csv", "ours.polyurn", "theirs.polyurn"))
+    people.write_text("height,hair\n" + "".join(f"{n / 2},{'fair' if n < 5 else 'dark'}\n" for n in range(10)))
+    fit = polyurn.fit("height -> hair", polyurn.read(people, bins="height=2:width"), method="exact")
+    fit.save(ours)
+    program = os.environ["POLYURN"]
+    words = ["--model", "height -> hair", "--data", people, "--bin", "height=2:width", "--method", "exact", "-q", "-o", theirs]
+    subprocess.run([program, "fit", *map(str, words)], check=True, capture_output=True)
+    new = {"height": [0.25, 9, None], "hair": ["fair", None, "dark"]}
+    (tmp_path / "new.csv").write_text("height,hair\n0.25,fair\n9,\n,dark\n")
+    flags = ["--data", tmp_path / "new.csv", "--probabilities", "--expected"]
+    found = [lines_of(program, "predict", "--fit", one, *flags) for one in (ours, theirs)]
+    assert found[0] == found[1]
+    for one in (fit, polyurn.Fit.read(theirs)):
+        assert_same_lines(one.predict(new), found[0], one, False)
+
+
 @pytest.mark.filterwarnings("ignore::polyurn.PolyurnWarning")
 def test_new_documents_are_the_same(matrix, tmp_path):
     program = os.environ["POLYURN"]

@@ -89,7 +89,7 @@ impl<'a> Weights<'a> {
     }
 
     fn cell(&self, column: usize, row: usize) -> Option<String> {
-        let value = self.table.values[column][row];
+        let value = self.table.values[column].at(row);
         let labels: &Labels = &self.table.columns[column].labels;
         (value < labels.len()).then(|| labels.name(value).into_owned())
     }

@@ -139,7 +139,7 @@ fn from_table(args: &SimulateArgs, path: &Path, output: &Output) -> Result<Drawn
         .filter(|(_, count)| **count > 0)
         .map(|(row, &count)| {
             let cells = dataset.columns.iter().zip(&dataset.values);
-            (cells.map(|(column, values)| label(&column.labels, values[row])).collect(), count)
+            (cells.map(|(column, values)| label(&column.labels, values.at(row))).collect(), count)
         })
         .collect();
     Ok(Drawn { names, rows, n_tokens })

@@ -164,7 +164,8 @@ def read(
     max_unpacked : int or str, default "64G"
         What a compressed file may unpack to.
     bins : str or sequence of str, optional
-        Columns of a table whose numbers are cut into categories: ``"height,weight=5"``, ``"age=4:quantile"``.
+        Columns of a table whose numbers are cut into categories: ``"height,weight=5"``, ``"age=4:quantile"``. A fit
+        keeps the cuts, and raw numbers of new records are cut there too.
 
     Returns
     -------

@@ -12,9 +12,45 @@ from . import _core
 
 #: Numbers that are looked through at once.
 PART = 1 << 16
+#: Values of any kind that are, each of which is looked up again.
+LONG_PART = 1 << 18
 
 
-def encode(column: Any) -> tuple[np.ndarray, list[str]]:
+class Looked:
+    """Codes that are looked up where they are needed: numbers that stay where they are, and the code of each number.
+
+    A part of it, or all of it as ``[:]``, is an array, as that of an array is.
+    """
+
+    def __init__(self, numbers: np.ndarray, table: np.ndarray) -> None:
+        self.numbers, self.table = numbers, table
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        return self.table[self.numbers[part]]
+
+    def handed(self) -> tuple[np.ndarray, np.ndarray] | np.ndarray:
+        """As the library reads them: where they are, if it can."""
+        return (self.numbers, self.table) if self.numbers.dtype.kind == "u" else self[:]
+
+
+#: Codes of a column, whose parts are arrays.
+Codes = np.ndarray | Looked
+
+
+def looked(codes: Codes, table: np.ndarray) -> Looked:
+    """The numbers of a table that stand at these codes; -1 is the last one."""
+    return Looked(codes.numbers, table[codes.table]) if isinstance(codes, Looked) else Looked(codes, table)
+
+
+def handed(codes: Codes) -> Any:
+    """Codes as the library reads them."""
+    return codes.handed() if isinstance(codes, Looked) else codes
+
+
+def encode(column: Any) -> tuple[Codes, list[str]]:
     """Codes and labels of a column of categories. Missing values get the code -1.
 
     Categories of pandas, polars and Arrow are kept in their order, whether they occur or not; other values get codes in the
@@ -36,14 +72,13 @@ def encode(column: Any) -> tuple[np.ndarray, list[str]]:
         return _encode_short(np.asarray(column))
     pandas = sys.modules.get("pandas")
     if pandas is not None:
-        codes, values = pandas.factorize(column if hasattr(column, "iloc") else np.asarray(column, dtype=None))
-        return narrow(codes, len(values)), _distinct([label(value) for value in values])
+        return _encode_parts(column.iloc if hasattr(column, "iloc") else np.asarray(column), len(column), pandas)
     return _encode_plain(np.asarray(column))
 
 
-def _encode_short(array: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Codes of numbers of one or two bytes, by a table of all that there are: no array of wider codes in between."""
-    array = np.ascontiguousarray(array)
+def _encode_short(array: np.ndarray) -> tuple[Looked, list[str]]:
+    """Codes of numbers of one or two bytes, by a table of all that there are: the numbers stay where they are."""
+    array = native(array)
     places = array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16)
     table = np.full(1 << (8 * places.dtype.itemsize), -1, dtype=np.int32)
     values: list[Any] = []
@@ -55,7 +90,19 @@ def _encode_short(array: np.ndarray) -> tuple[np.ndarray, list[str]]:
             if table[place] < 0:
                 table[place] = len(values)
                 values.append(found[ix])
-    return narrow(table, len(values))[places], [label(value) for value in values]
+    return Looked(places, narrow(table, len(values))), [label(value) for value in values]
+
+
+def _encode_parts(rows: Any, n_rows: int, pandas: Any) -> tuple[np.ndarray, list[str]]:
+    """Codes of any values, by pandas: part by part, whose codes have 8 bytes."""
+    known: dict[Any, int] = {}
+    codes = np.empty(n_rows, dtype=np.int8)
+    for start in range(0, n_rows, LONG_PART):
+        own, values = pandas.factorize(rows[start : start + LONG_PART])
+        table = np.array([known.setdefault(value, len(known)) for value in values] + [-1], dtype=np.int64)
+        codes = narrow(codes, len(known)) if len(known) > np.iinfo(codes.dtype).max else codes
+        codes[start : start + len(own)] = table[own]
+    return codes, _distinct([label(value) for value in known])
 
 
 def _encode_plain(array: np.ndarray) -> tuple[np.ndarray, list[str]]:

@@ -151,9 +151,9 @@ def new_documents(fit: Fit, table: Records, seen: list[str], drops: bool) -> tup
     columns: list[Any] = []
     groups, new_values, n_dropped = None, [], 0
     for name in map(str, known):
-        codes, labels = table.columns[name]
+        codes, labels = table.columns[name][0][:], fit._core.cut(name, table.columns[name][1])
         if name not in fit._core.local_nodes:
-            columns.append((name, place_codes(fit, name, codes, labels, drops)))
+            columns.append((name, place_codes(fit, name, codes, labels, drops)[:]))
             n_dropped += int(np.sum((columns[-1][1] < 0) & (codes >= 0)))
             continue
         own = fit.labels(name)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._encode import narrow
+from ._encode import Codes, Looked, looked, narrow
 from ._fits import Fit
 from ._tables import Records
 
@@ -74,21 +74,27 @@ def best_of(posteriors: list[np.ndarray]) -> np.ndarray:
     return best[0] if len(best) == 1 else np.stack(best, axis=1)
 
 
-def place_codes(fit: Fit, node: str, codes: np.ndarray, labels: list[str], drops: bool) -> np.ndarray:
-    """Codes of the fit for the values of a column; -1 for missing values."""
+def place_codes(fit: Fit, node: str, codes: Codes, labels: list[str], drops: bool) -> Looked:
+    """Codes of the fit for the values of a column; -1 for missing values. They are looked up part by part: there may be very many."""
+    labels = fit._core.cut(node, labels)
     place = {name: code for code, name in enumerate(fit.labels(node))}
-    # In as few bytes as they need: there may be very many.
-    mapped = narrow(np.array([place.get(name, -2) for name in labels] + [-1], dtype=np.int64), len(place))[codes]
-    is_unknown = mapped == -2
-    if is_unknown.any():
-        if not drops:
-            name = labels[int(codes[is_unknown][0])]
-            raise ValueError(
-                f"value `{name}` of `{node}` was not in the data of the fit; correct it, or take such values as missing "
-                'with handle_unknown="missing"'
-            )
-        mapped[is_unknown] = -1
-    return mapped
+    table = narrow(np.array([place.get(name, -2) for name in labels] + [-1], dtype=np.int64), len(place))
+    is_unknown = table == -2
+    if is_unknown.any() and not drops:
+        for part in parts_of(len(codes)):
+            found = codes[part][is_unknown[codes[part]]]
+            if len(found):
+                raise ValueError(
+                    f"value `{labels[int(found[0])]}` of `{node}` was not in the data of the fit; correct it, or take such values as "
+                    'missing with handle_unknown="missing"'
+                )
+    table[is_unknown] = -1
+    return looked(codes, table)
+
+
+def parts_of(n_rows: int) -> Iterator[slice]:
+    """Rows in parts, so that what is worked out of each need not be held for all."""
+    return (slice(start, min(start + PART, n_rows)) for start in range(0, n_rows, PART))
 
 
 class Rows(Samples):
@@ -106,34 +112,29 @@ class Rows(Samples):
         self.columns = [(str(name), place_codes(fit, str(name), *table.columns[name], drops)) for name in known]
 
     def answer(self, hidden: list[str]) -> Answer:
-        return self._answer(slice(None), self.n_samples, hidden)
+        return self._answer(slice(0, self.n_samples), hidden)
 
-    def _answer(self, part: slice, n_rows: int, hidden: list[str]) -> Answer:
+    def _answer(self, part: slice, hidden: list[str]) -> Answer:
         columns = [(name, codes[part]) for name, codes in self.columns]
+        n_rows = part.stop - part.start
         ln_p, _, posteriors, _ = _core.predict(self.fit._core, columns, None, hidden, self.draw, n_rows, self.threads)
         return Answer(ln_p, posteriors)
 
-    def _parts(self) -> Iterator[tuple[slice, int]]:
-        """Rows in parts, so that what is worked out of each need not be held for all."""
-        for start in range(0, self.n_samples, PART):
-            n_rows = min(PART, self.n_samples - start)
-            yield slice(start, start + n_rows), n_rows
-
     def most_likely(self, hidden: list[str]) -> np.ndarray:
-        return self._gathered(lambda part, n_rows: best_of(self._answer(part, n_rows, hidden).posteriors))
+        return self._gathered(lambda part: best_of(self._answer(part, hidden).posteriors))
 
     def ln_probabilities(self) -> np.ndarray:
-        return self._gathered(lambda part, n_rows: self._answer(part, n_rows, []).ln_p)
+        return self._gathered(lambda part: self._answer(part, []).ln_p)
 
-    def _gathered(self, ask: Callable[[slice, int], np.ndarray]) -> np.ndarray:
+    def _gathered(self, ask: Callable[[slice], np.ndarray]) -> np.ndarray:
         """What is answered part by part, in one array."""
         found: np.ndarray | None = None
-        for part, n_rows in self._parts():
-            own = ask(part, n_rows)
+        for part in parts_of(self.n_samples):
+            own = ask(part)
             if found is None:
                 found = np.empty((self.n_samples, *own.shape[1:]), dtype=own.dtype)
             found[part] = own
-        return ask(slice(0, 0), 0) if found is None else found
+        return ask(slice(0, 0)) if found is None else found
 
     def tokens(self) -> np.ndarray:
         return np.ones(self.n_samples) if self.counts is None else self.counts

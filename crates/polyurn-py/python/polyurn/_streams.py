@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core
 from ._data import Data, as_coo, n_axes
-from ._encode import integers
+from ._encode import handed, integers
 from ._results import Score, _axes, _shown, _table_html
 from ._settings import number, request, seed_of, seen_of, threads_of
 from ._tables import Frame, Records, check_axes, check_kind, counts_of, is_table, refuse_records
@@ -231,5 +231,5 @@ def batch_of(X: Any, kind: str) -> tuple[list[Any], np.ndarray | None, int]:
         check_axes(kind, n_axes(cells))
         coords, values, _ = as_coo(cells)
         return [(None, integers(axis), None) for axis in coords], counts_of(values), len(values)
-    named = [(name if records.is_named else None, codes, labels) for name, (codes, labels) in records.columns.items()]
+    named = [(name if records.is_named else None, handed(codes), labels) for name, (codes, labels) in records.columns.items()]
     return named, records.counts, records.n_rows

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._encode import ArrowColumn, encode, native
+from ._encode import ArrowColumn, encode, handed, native
 from ._warnings import warn_of_data
 
 #: The column of counts in a table of records, as in CSV files.
@@ -269,7 +269,7 @@ class Records:
         if weights is not None:
             counts = counts_of(weights if counts is None else counts * weights)
         encoded: list[Any] = [
-            (name if self.is_named else None, codes, labels, None, 0) for name, (codes, labels) in self.columns.items()
+            (name if self.is_named else None, handed(codes), labels, None, 0) for name, (codes, labels) in self.columns.items()
         ]
         # Weights make no counts of the rows of people: two who answer alike are no slip.
         return _core.Dataset.from_codes("data", encoded, counts, self.n_rows, fractions, self.counts is None)

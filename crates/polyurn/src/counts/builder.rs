@@ -654,7 +654,7 @@ mod tests {
             let dataset = builder.finish();
             let found: BTreeMap<_, u64> = (0..dataset.n_rows())
                 .map(|row| {
-                    let name = |ix: usize| dataset.columns[ix].labels.name(dataset.values[ix][row]).into_owned();
+                    let name = |ix: usize| dataset.columns[ix].labels.name(dataset.values[ix].at(row)).into_owned();
                     ((name(0), name(1)), dataset.counts.at(row))
                 })
                 .collect();

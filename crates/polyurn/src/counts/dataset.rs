@@ -1,5 +1,6 @@
 //! What a file held: columns with labels, distinct rows with counts, unknown cells. Not yet bound to a model.
 
+use super::code_list::CodeList;
 use super::count_list::CountList;
 use super::labels::Labels;
 use super::unit::Unit;
@@ -26,8 +27,8 @@ pub struct Dataset {
     pub source: String,
     /// The columns, without the count column.
     pub columns: Vec<Column>,
-    /// One vector per column: the code of each distinct row, [`MISSING`] where the value is missing.
-    pub values: Vec<Vec<u32>>,
+    /// One list per column: the code of each distinct row, [`MISSING`] where the value is missing.
+    pub values: Vec<CodeList>,
     /// The count of each distinct row. Rows whose count is zero are kept: they can declare labels.
     pub counts: CountList,
     /// What they are counted in: tokens, unless fractions were allowed and there are some.

@@ -8,11 +8,13 @@ mod dataset;
 mod intern;
 mod labels;
 mod records;
+mod row_bits;
 mod row_count;
 mod row_sink;
 mod unit;
 
 pub use builder::{Cell, DatasetBuilder};
+pub use code_list::CodeList;
 pub use count_list::CountList;
 pub use dataset::{Column, Dataset, MISSING};
 pub(crate) use intern::Interner;

@@ -106,11 +106,12 @@ fn bind_any(source: &ModelSource, dataset: Cow<'_, Dataset>, options: BindOption
     let is_one_to_one = |recode: &Vec<u32>| recode.iter().collect::<HashSet<_>>().len() == recode.len();
     let are_distinct = (0..dataset.columns.len()).all(is_used) && coding.recode.iter().flatten().all(is_one_to_one);
     let unit = dataset.unit;
-    // No column belongs to two nodes: names differ.
+    // No column belongs to two nodes: names differ. Where nobody needs the data afterwards, a narrow column is gone before the next
+    // becomes wide.
     let mut taken = |column: usize, recode: Option<&[u32]>| {
         let mut codes = match &mut data {
-            Cow::Borrowed(data) => data.values[column].clone(),
-            Cow::Owned(data) => std::mem::take(&mut data.values[column]),
+            Cow::Borrowed(data) => data.values[column].to_codes(),
+            Cow::Owned(data) => std::mem::take(&mut data.values[column]).into_codes(),
         };
         if let Some(recode) = recode {
             codes.iter_mut().filter(|code| **code != MISSING).for_each(|code| *code = recode[*code as usize]);

@@ -5,7 +5,7 @@
 //! category too. Cuts say all there is to know: a fit keeps them.
 
 use super::lines::shown;
-use super::{ReadOptions, read_rows};
+use super::{ReadOptions, read_rows_watched};
 use crate::counts::{Cell, RowCount, RowSink};
 use crate::error::{Error, Result};
 use crate::warning::Warning;
@@ -92,8 +92,11 @@ impl Cuts {
         [format!("< {first}")].into_iter().chain(between).chain([format!(">= {last}")]).collect()
     }
 
-    /// The category of a value as it is written: of a number, or one that is called so already.
-    pub(super) fn category(&self, labels: &[String], text: &str) -> std::result::Result<u32, String> {
+    /// The category of a value as it is written, by the [`labels`](Cuts::labels) of all: of a number, or one that is called so already.
+    ///
+    /// # Errors
+    /// What is wrong with a value that is neither.
+    pub fn category(&self, labels: &[String], text: &str) -> std::result::Result<u32, String> {
         match number(text) {
             Ok(number) => Ok(self.cuts.partition_point(|&cut| cut <= number) as u32),
             Err(message) => labels.iter().position(|label| label == text).map(|ix| ix as u32).ok_or(message),
@@ -120,6 +123,19 @@ fn number(text: &str) -> std::result::Result<f64, String> {
 /// # Errors
 /// When the file cannot be read twice, has no such column, or when the column holds what is no number.
 pub fn find_cuts(path: &Path, options: &ReadOptions, specs: &[BinSpec]) -> Result<(Vec<Cuts>, Vec<Warning>)> {
+    find_cuts_watched(path, options, specs, &mut |_| Ok(()))
+}
+
+/// Finds cuts as [`find_cuts`] does, with a `watch` as in [`read_watched`](super::read_watched).
+///
+/// # Errors
+/// As for [`find_cuts`], and whatever `watch` says.
+pub fn find_cuts_watched(
+    path: &Path,
+    options: &ReadOptions,
+    specs: &[BinSpec],
+    watch: &mut dyn FnMut(f64) -> Result<()>,
+) -> Result<(Vec<Cuts>, Vec<Warning>)> {
     if path == Path::new("-") {
         let message =
             "--bin: cuts need a first pass over the data, and standard input can be read only once; save it to a file";
@@ -135,7 +151,7 @@ pub fn find_cuts(path: &Path, options: &ReadOptions, specs: &[BinSpec]) -> Resul
         }
     }
     let mut gather = Gather { wanted, names: Vec::new(), source: String::new(), takes_fractions: options.fractions };
-    read_rows(path, options, &mut gather)?;
+    read_rows_watched(path, options, &mut gather, watch)?;
     gather.check_columns()?;
     let mut warnings = Vec::new();
     let mut all = Vec::with_capacity(gather.wanted.len());

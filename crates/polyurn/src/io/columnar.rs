@@ -602,7 +602,7 @@ mod tests {
         let missing: Vec<Vec<bool>> = data
             .values
             .iter()
-            .map(|column| column.iter().map(|&value| value == crate::counts::MISSING).collect())
+            .map(|column| column.iter().map(|value| value == crate::counts::MISSING).collect())
             .collect();
         assert_eq!(missing[0], [false, false, true]);
         assert_eq!(missing[1], [false, true, false]);

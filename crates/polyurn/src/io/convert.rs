@@ -45,7 +45,7 @@ pub fn check_conversion(dataset: &Dataset, format: Format) -> Result<()> {
         }
         _ => {}
     }
-    if !is_table && dataset.values.iter().any(|column| column.contains(&MISSING)) {
+    if !is_table && dataset.values.iter().any(|column| column.contains(MISSING)) {
         return refused(format!("there are missing values, which {format} cannot say; write csv or tsv"));
     }
     if matches!(format, Npy | Npz)
@@ -180,8 +180,7 @@ fn sizes(dataset: &Dataset) -> Vec<u32> {
 fn unused(dataset: &Dataset) -> Vec<Vec<u32>> {
     let of_column = |ix: usize| {
         let size = dataset.columns[ix].labels.len();
-        let mut used: Vec<u32> =
-            dataset.values[ix].iter().copied().chain(dataset.unknown.iter().map(|cell| cell[ix])).collect();
+        let mut used: Vec<u32> = dataset.values[ix].iter().chain(dataset.unknown.iter().map(|cell| cell[ix])).collect();
         used.sort_unstable();
         used.dedup();
         if u64::from(size) > used.len() as u64 + MAX_DECLARED {
@@ -209,7 +208,7 @@ fn declarations(dataset: &Dataset) -> Vec<Vec<u32>> {
 /// All rows: codes and count.
 fn rows(dataset: &Dataset) -> impl Iterator<Item = (Vec<u32>, RowCount)> + '_ {
     let counted = (0..dataset.n_rows()).map(|row| {
-        (dataset.values.iter().map(|column| column[row]).collect(), RowCount::Tokens(dataset.counts.at(row)))
+        (dataset.values.iter().map(|column| column.at(row)).collect(), RowCount::Tokens(dataset.counts.at(row)))
     });
     counted.chain(dataset.unknown.iter().map(|cell| (cell.clone(), RowCount::Unknown)))
 }
@@ -248,7 +247,7 @@ fn entries(out: &mut impl Write, dataset: &Dataset, format: Format) -> std::io::
 fn order(dataset: &Dataset) -> Vec<usize> {
     let mut order: Vec<usize> = (0..dataset.n_rows()).collect();
     order.sort_unstable_by(|&one, &other| {
-        let codes = dataset.values.iter().map(|column| column[one].cmp(&column[other]));
+        let codes = dataset.values.iter().map(|column| column.at(one).cmp(&column.at(other)));
         codes.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
     });
     order
@@ -307,7 +306,7 @@ fn dense(out: &mut impl Write, dataset: &Dataset) -> std::io::Result<()> {
     let mut at = 0;
     for row in order(dataset) {
         let codes = dataset.values.iter().zip(&shape);
-        let place = codes.fold(0u64, |place, (column, &size)| place * size as u64 + u64::from(column[row]));
+        let place = codes.fold(0u64, |place, (column, &size)| place * size as u64 + u64::from(column.at(row)));
         skip(out, place - at)?;
         out.write_all(&dataset.counts.at(row).to_le_bytes())?;
         at = place + 1;
@@ -335,7 +334,7 @@ fn sparse(out: &mut impl Write, dataset: &Dataset) -> std::io::Result<()> {
     let column = |ix: usize| {
         let (values, order) = (&dataset.values[ix], &order);
         move |out: &mut dyn Write| {
-            order.iter().try_for_each(|&row| out.write_all(&i64::from(values[row]).to_le_bytes()))
+            order.iter().try_for_each(|&row| out.write_all(&i64::from(values.at(row)).to_le_bytes()))
         }
     };
     let sizes = sizes(dataset);
@@ -346,7 +345,7 @@ fn sparse(out: &mut impl Write, dataset: &Dataset) -> std::io::Result<()> {
     } else if let [n_rows, _] = sizes[..] {
         member("indices.npy", "<i8", &[n], &mut column(1))?;
         let mut starts = vec![0u64; n_rows as usize + 1];
-        dataset.values[0].iter().for_each(|&row| starts[row as usize + 1] += 1);
+        dataset.values[0].iter().for_each(|row| starts[row as usize + 1] += 1);
         for ix in 1..starts.len() {
             starts[ix] += starts[ix - 1];
         }

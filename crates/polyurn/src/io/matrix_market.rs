@@ -311,7 +311,9 @@ mod tests {
     }
 
     fn cells(data: &Dataset) -> Vec<(u32, u32, u64)> {
-        (0..data.n_rows()).map(|ix| (data.values[0][ix] + 1, data.values[1][ix] + 1, data.counts.at(ix))).collect()
+        (0..data.n_rows())
+            .map(|ix| (data.values[0].at(ix) + 1, data.values[1].at(ix) + 1, data.counts.at(ix)))
+            .collect()
     }
 
     #[test]

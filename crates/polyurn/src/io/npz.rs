@@ -364,8 +364,9 @@ mod tests {
     }
 
     fn cells(data: &Dataset) -> Vec<(u32, u32, u64)> {
-        let mut cells: Vec<_> =
-            (0..data.n_rows()).map(|row| (data.values[0][row], data.values[1][row], data.counts.at(row))).collect();
+        let mut cells: Vec<_> = (0..data.n_rows())
+            .map(|row| (data.values[0].at(row), data.values[1].at(row), data.counts.at(row)))
+            .collect();
         cells.sort_unstable();
         cells
     }

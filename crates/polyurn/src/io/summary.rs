@@ -3,7 +3,7 @@
 use super::lines::shown;
 use super::number::parse_digits;
 use super::{Compression, Format, Origin};
-use crate::counts::{Column, CountList, Dataset, Labels, MISSING};
+use crate::counts::{CodeList, Column, CountList, Dataset, Labels, MISSING};
 use serde::Serialize;
 
 /// How many labels of a column are listed.
@@ -139,8 +139,8 @@ struct Usage {
 
 /// Usage of the values that occur, in order of their codes; a missing value comes last. The cost follows the rows,
 /// not the size of the column.
-fn usage(codes: &[u32], counts: &CountList) -> Vec<Usage> {
-    let mut pairs: Vec<(u32, u64)> = codes.iter().copied().zip(counts.iter()).collect();
+fn usage(codes: &CodeList, counts: &CountList) -> Vec<Usage> {
+    let mut pairs: Vec<(u32, u64)> = codes.iter().zip(counts.iter()).collect();
     pairs.sort_unstable();
     let group = |group: &[(u32, u64)]| Usage {
         code: group[0].0,
@@ -165,7 +165,7 @@ fn missing_patterns(dataset: &Dataset, columns: &[ColumnSummary]) -> Vec<Missing
     let n_tokens = n_tokens(dataset);
     let mut groups: Vec<(Vec<usize>, u64, u64)> = Vec::new();
     let mut rows: Vec<usize> = (0..dataset.n_rows()).collect();
-    let is_missing = |ix: usize, row: usize| dataset.values[ix][row] == MISSING;
+    let is_missing = |ix: usize, row: usize| dataset.values[ix].at(row) == MISSING;
     let with_missing: Vec<usize> = (0..columns.len()).filter(|&ix| columns[ix].missing_rows > 0).collect();
     // Rows of one pattern side by side, without a vector for each row.
     rows.sort_by(|&a, &b| {

@@ -259,7 +259,7 @@ mod tests {
 
     /// Indices from 1 and the count of each record.
     fn cells(data: &Dataset) -> Vec<(Vec<u32>, u64)> {
-        let of = |row: usize| (data.values.iter().map(|column| column[row] + 1).collect(), data.counts.at(row));
+        let of = |row: usize| (data.values.iter().map(|column| column.at(row) + 1).collect(), data.counts.at(row));
         (0..data.n_rows()).map(of).collect()
     }
 

@@ -171,7 +171,7 @@ pub(super) fn write_dataset_delimited(
         named.map(|(ix, column)| column.name.clone().unwrap_or_else(|| format!("i{}", ix + 1))).collect();
     let label = |ix: usize, code: u32| (code != MISSING).then(|| columns[ix].labels.name(code));
     let counted = (0..dataset.n_rows()).map(|row| {
-        let cells: Vec<_> = (0..columns.len()).map(|ix| label(ix, dataset.values[ix][row])).collect();
+        let cells: Vec<_> = (0..columns.len()).map(|ix| label(ix, dataset.values[ix].at(row))).collect();
         (cells, RowCount::Tokens(dataset.counts.at(row)))
     });
     let unknown = dataset.unknown.iter().map(|codes| {

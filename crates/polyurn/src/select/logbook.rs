@@ -196,7 +196,8 @@ fn fingerprint(field: &Field, contest: &Contest) -> u64 {
             names.iter().flat_map(|name| name.bytes().chain([0])).for_each(|byte| mix.word(u64::from(byte)));
         }
     }
-    data.values.iter().flatten().chain(data.unknown.iter().flatten()).for_each(|&value| mix.word(value.into()));
+    let unknown = data.unknown.iter().flatten().copied();
+    data.values.iter().flat_map(|codes| codes.iter()).chain(unknown).for_each(|value| mix.word(value.into()));
     data.counts.iter().for_each(|count| mix.word(count));
     mix.word(data.unit.per_token());
     mix.0
