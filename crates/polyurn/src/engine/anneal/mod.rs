@@ -42,7 +42,7 @@ use crate::engine::Problem;
 use crate::engine::gibbs::Tokens;
 use crate::engine::lines::Layout;
 use crate::engine::replicates::{PilotPlace, Stage, Team, Turn, Watch, damaged, replicates};
-use crate::engine::smc::{disagreement, error_of_runs, log_mean_exp};
+use crate::engine::smc::{disagreement, error_of_mean, log_mean_exp, student};
 use crate::engine::symmetry::{LabelClass, MAX_LABELS, has_too_many_labels, label_classes};
 use crate::error::{Error, Result};
 use crate::simd::Isa;
@@ -581,7 +581,7 @@ fn error_of(runs: &[AnnealRun], logs: &[f64], ln_mean: f64) -> Option<f64> {
     let n_runs = runs.len() as f64;
     let of_weights = runs.iter().map(|run| run.variance).sum::<Option<f64>>();
     let least = of_weights.map_or(0.0, |total| (total / (n_runs * n_runs)).ln_1p().sqrt());
-    error_of_runs(logs, ln_mean, None).map(|error| error.max(least))
+    (runs.len() > 1).then(|| (error_of_mean(logs, ln_mean) * student(runs.len())).max(least))
 }
 
 /// Rough nats by which the best of these pilots' masses would differ with another seed; nothing if there is one.

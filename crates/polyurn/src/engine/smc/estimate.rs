@@ -48,14 +48,13 @@ const FEW_ANCESTORS: usize = 12;
 /// Runs below which their scatter may be small by chance: that of two is a tenth of what it should be once in thirteen times,
 /// that of eight is half of it once in forty.
 const FEW_RUNS: usize = 8;
-/// By what two standard errors of two to seven runs have to be multiplied to hold the mean 95 times in a hundred: quantiles of
-/// Student's distribution over that of the normal one.
-const STUDENT: [f64; FEW_RUNS - 2] = [6.483, 2.195, 1.624, 1.417, 1.312, 1.248];
-
-/// The same for any number of runs; for more, the first terms of the series (Fisher and Cornish 1960), right to a two-hundredth.
-fn student(n_runs: usize) -> f64 {
+/// By what two standard errors of so many runs have to be multiplied to hold the mean 95 times in a hundred, where nothing but their scatter
+/// tells them: Student's quantile over the normal one. For eight and more the first terms of the series (Fisher and Cornish 1960), right to
+/// a two-hundredth.
+pub fn student(n_runs: usize) -> f64 {
     let freedom = n_runs as f64 - 1.0;
-    STUDENT.get(n_runs.saturating_sub(2)).copied().unwrap_or(1.0 + 1.2104 / freedom + 1.44 / (freedom * freedom))
+    let of_few = [6.483, 2.195, 1.624, 1.417, 1.312, 1.248].get(n_runs.saturating_sub(2));
+    of_few.copied().unwrap_or(1.0 + 1.2104 / freedom + 1.44 / (freedom * freedom))
 }
 
 impl Estimate {
@@ -73,7 +72,10 @@ impl Estimate {
             let told = error_from_ancestors(&runs, n_particles);
             match (runs.len(), told) {
                 (1, told) => (told, if told.is_some() { ErrorFrom::Ancestors } else { ErrorFrom::Nothing }),
-                (_, told) => (error_of_runs(&logs, ln_p_sequence, told), ErrorFrom::Runs),
+                (n_runs, told) => {
+                    let least = told.filter(|_| n_runs < FEW_RUNS).unwrap_or(0.0);
+                    (Some(error_of_mean(&logs, ln_p_sequence).max(least)), ErrorFrom::Runs)
+                }
             }
         };
         let mut warnings = Vec::new();
@@ -127,21 +129,10 @@ fn error_from_ancestors(runs: &[RunResult], n_particles: usize) -> Option<f64> {
     (have_ancestors && variance > 0.0).then(|| variance.ln_1p().sqrt())
 }
 
-/// Standard error of ln of the mean of several runs, `None` for one. Where something else tells what the scatter of a few runs should be at
-/// least, that counts; else two errors are made to hold as often as those of very many runs, since a scatter may be small by chance.
-pub fn error_of_runs(logs: &[f64], ln_mean: f64, told: Option<f64>) -> Option<f64> {
-    let scatter = (logs.len() > 1).then(|| error_of_mean(logs, ln_mean))?;
-    Some(match told {
-        Some(least) if logs.len() < FEW_RUNS => scatter.max(least),
-        Some(_) => scatter,
-        None => scatter * student(logs.len()),
-    })
-}
-
 /// Standard error of ln of a mean: the relative standard error of the mean (delta method). It never exceeds one, also when
 /// runs scatter by a thousand nats and one of them is the whole mean; beyond a nat of scatter, the error is at least that
 /// of the mean of the logs, and by how much the mean of so few runs is too low.
-fn error_of_mean(logs: &[f64], ln_mean: f64) -> f64 {
+pub fn error_of_mean(logs: &[f64], ln_mean: f64) -> f64 {
     let n = logs.len() as f64;
     let variance = logs.iter().map(|ln| ((ln - ln_mean).exp() - 1.0).powi(2)).sum::<f64>() / (n - 1.0);
     let delta = (variance / n).sqrt();
@@ -251,7 +242,7 @@ mod tests {
         assert!((near(2, 0.04) - 0.02f64.ln_1p().sqrt()).abs() < 1e-15);
         assert!((near(4, 0.04) - 0.01f64.ln_1p().sqrt()).abs() < 1e-15);
         // Where ancestors tell nothing, and where runs are many enough, their scatter is all there is.
-        assert!(near(4, -0.01) < 1e-5 && near(8, 0.04) < 1e-6);
+        assert!(near(4, -0.01) < 1e-6 && near(8, 0.04) < 1e-6);
         // A scatter that is larger is the error.
         let wide = Estimate::combine(vec![run(-3.0, 0.04), run(-2.5, 0.04)], 100, false);
         let logs = [-3.0, -2.5];
@@ -265,7 +256,7 @@ mod tests {
             let holds = |rng: &mut crate::Stream| {
                 let logs: Vec<f64> = (0..n).map(|_| 1e-3 * draw::normal(rng)).collect();
                 let mean = log_mean_exp(&logs);
-                mean.abs() <= 1.96 * error_of_runs(&logs, mean, None).unwrap()
+                mean.abs() <= 1.96 * student(n) * error_of_mean(&logs, mean)
             };
             let n_held = (0..10_000).filter(|_| holds(&mut rng)).count();
             // 4.5 standard errors of 22, and what the series is off.

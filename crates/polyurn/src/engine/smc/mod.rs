@@ -39,8 +39,9 @@ mod word;
 mod workspace;
 
 pub use super::allocation::{ParticleAllocation, RecordAllocation, RecordPosterior};
+pub(crate) use estimate::student;
 pub use estimate::{ErrorFrom, Estimate, log_mean_exp};
-pub(super) use estimate::{disagreement, error_of_runs};
+pub(super) use estimate::{disagreement, error_of_mean};
 pub use order::Order;
 pub use posterior::{SmcPosterior, WeightedAllocation};
 pub(super) use resample::resample;
