@@ -181,14 +181,19 @@ impl Output {
         self.cuts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Lists in a result where columns were cut.
+    pub fn add_cuts(&self, object: &mut Value) {
+        let cuts = self.cuts();
+        if !cuts.is_empty() {
+            object["bins"] = serde_json::json!(cuts);
+        }
+    }
+
     /// Prints the JSON object or the text, whichever is wanted.
     pub fn result(&self, json: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
         let result = if self.json {
             let mut object = json();
-            let cuts = self.cuts();
-            if !cuts.is_empty() {
-                object["bins"] = serde_json::json!(cuts);
-            }
+            self.add_cuts(&mut object);
             format!("{object:#}\n")
         } else {
             text()

@@ -65,6 +65,7 @@ impl StreamShown<'_> {
             object["batches"] = json!(n_batches);
             object["batch"] = json!(self.settings.batch);
             object["window"] = json!(self.settings.window);
+            self.output.add_cuts(&mut object);
             return writeln!(out, "{object}");
         }
         write!(out, "\n{}", shown.text(model, &data.display().to_string()))

@@ -73,6 +73,16 @@ fn cuts_of_numbers_are_kept_and_used_again() {
     assert!(message.contains("--bin") && message.contains("NAME=N"), "{message}");
     let compared = folder.json(&["compare", "--model", "x -> y", "--model", "x; y", "--data", "t.csv", "--bin", "x=2"]);
     assert_eq!(compared["bins"], scored["bins"]);
+    // What is read in batches is cut at the same places.
+    let stream = ["--model", "k[2] -> x[2] y[2]", "--data", "t.csv", "--seen", "x,y", "--a", "4", "-q", "--seed", "1"];
+    let lines = folder.ok(&[&["score", "--stream", "--b", "1", "--json"], &stream[..], &bin].concat());
+    let last: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["bins"], &last["records"]), (&scored["bins"], &3.into()));
+    let fit = ["fit", "--method", "svb", "--tokens", "40", "--batch", "10", "--json", "-o", "s.polyurn"];
+    let fitted: serde_json::Value = serde_json::from_str(&folder.ok(&[&fit[..], &stream, &bin].concat())).unwrap();
+    assert_eq!(fitted["bins"], scored["bins"]);
+    let predicted = |data: &str| folder.ok(&["predict", "--fit", "s.polyurn", "--data", data, "-q"]);
+    assert_eq!(predicted("new.csv"), predicted("named.csv"));
 }
 
 #[test]
