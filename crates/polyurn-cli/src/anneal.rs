@@ -42,6 +42,7 @@ impl AnnealArgs {
             pilot_sweeps: self.chain_sweeps,
             is_bracket: self.bracket,
             truth: None,
+            is_first_look: false,
             path: self.path.map(|path| match path {
                 PathArg::Reference => AnnealPath::Reference,
                 PathArg::Prior => AnnealPath::Prior,

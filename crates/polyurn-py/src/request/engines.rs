@@ -206,6 +206,7 @@ impl Request {
             pilot_sweeps: self.chain_sweeps,
             is_bracket: self.bracket.unwrap_or(false),
             truth: None,
+            is_first_look: false,
             path: match self.path.as_deref() {
                 None => None,
                 Some("reference") => Some(AnnealPath::Reference),

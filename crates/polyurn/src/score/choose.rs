@@ -6,7 +6,7 @@ use crate::control::Control;
 use crate::engine::Problem;
 use crate::engine::anneal::{Anneal, AnnealWish, foreseen_sweep};
 use crate::engine::exact::{Cost, Exact, Prepared};
-use crate::engine::smc::{Crew, Order, Settled, When, Wish, student};
+use crate::engine::smc::{Crew, Order, Settled, When, Wish};
 use crate::engine::sweeps::{Climb, Vb};
 use crate::error::{Error, Result};
 use crate::graph::NodeIndex;
@@ -50,9 +50,6 @@ const USUAL_SECONDS: f64 = 4.0;
 
 /// Seconds for a token in a sweep of one hidden node with some ten values, for which the errors below were read.
 const USUAL_SECONDS_A_TOKEN: f64 = 5e-8;
-
-/// Share of the error foreseen for particles from which one of annealing is doubtful, if it were read from many runs.
-const SHARE_OF_DOUBT: f64 = 0.5;
 
 /// Rough errors in nats that particles and annealing make with so many tokens in this time, if a sweep over the tokens takes this
 /// long: half way between those of a tensor and of latent classes, from 300 to 10,000 tokens (docs/anneal.md). Particles gain by the
@@ -139,8 +136,7 @@ impl Scoring {
             let wish = AnnealWish { is_bracket, ..self.anneal.clone() };
             let time = means.time.map(|time| time.mul_f64(share));
             let anneal = wish.settle(problem, self.crew(means), time, means.seed)?;
-            // Errors of few runs are stated larger, and say no more than those of many.
-            let doubt = (!is_bracket).then(|| SHARE_OF_DOUBT * student(anneal.runs as usize) * of_particles);
+            let doubt = (!is_bracket).then_some(of_particles / 2.0);
             let why = if n_tokens >= BRACKET_FROM {
                 format!("{why}; with so many tokens particles are far too low")
             } else {

@@ -93,11 +93,12 @@ impl Scoring {
                 (annealed, done)
             }
         };
-        let error = annealed.std_error.unwrap_or(f64::INFINITY);
+        // Beside particles, whose errors are not made larger for few runs.
+        let error = annealed.plain_error.unwrap_or(f64::INFINITY);
         if error <= doubt || annealed.runs.is_empty() {
             return Ok(Choice::annealed(annealed, String::new()));
         }
-        let scatter = match annealed.std_error {
+        let scatter = match annealed.plain_error {
             Some(error) => format!("annealed runs left an error of {} nats", rough(error)),
             None => "one run of annealing does not tell its error".into(),
         };

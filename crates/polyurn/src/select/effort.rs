@@ -50,6 +50,7 @@ impl Contest {
             sweeps: Some(QUICK_SWEEPS),
             pilots: Some(QUICK_CHAINS),
             pilot_sweeps: Some(QUICK_SWEEPS),
+            is_first_look: true,
             ..self.scoring.anneal.clone()
         };
         Scoring { wish, anneal, patience: QUICK_PATIENCE, rival: best_bound, ..self.scoring.clone() }

@@ -43,7 +43,7 @@ impl Levels {
     pub fn new(tokens: &Tokens<'_>, n_values: usize, sums: &[[f32; EIGHT]]) -> Self {
         let n_eights = n_values.div_ceil(EIGHT);
         let even = UNIFORM_SHARE / n_values as f64;
-        let step = ((1.0 - UNIFORM_SHARE + even) / even).ln() / LAST_LEVEL;
+        let step = Levels::step_of(n_values);
         let mut levels = Levels { rows: Vec::with_capacity(sums.len()), step, n_values, n_eights, ln_norms: 0.0 };
         for (record, sums) in sums.chunks(n_eights).enumerate() {
             let total: f64 = sums.as_flattened()[..n_values].iter().copied().map(f64::from).sum();
@@ -62,6 +62,12 @@ impl Levels {
             levels.ln_norms += tokens.layout.records.count[record] as f64 * norm.ln();
         }
         levels
+    }
+
+    /// Steps down from the largest probability that there can be to the smallest.
+    fn step_of(n_values: usize) -> f64 {
+        let even = UNIFORM_SHARE / n_values as f64;
+        ((1.0 - UNIFORM_SHARE + even) / even).ln() / LAST_LEVEL
     }
 
     /// The level of a record's value.
@@ -162,12 +168,14 @@ impl Fitted {
                 tokens.layout.hidden_size == Some(*n_values)
                     && *n_eights == n_values.div_ceil(EIGHT)
                     && rows.len() == tokens.layout.records.len() * n_eights
-                    && step.is_finite()
+                    && *step == Levels::step_of(*n_values)
                     && ln_norms.is_finite()
+                    && rows.chunks(*n_eights).all(|rows| rows.as_flattened()[..*n_values].contains(&0))
             }
             Fitted::Logs(Logs { first, logs }) => {
                 let (wanted, n) = Logs::room(tokens);
-                *first == wanted && logs.len() == n
+                // Rounding may leave a probability a little above one.
+                *first == wanted && logs.len() == n && logs.iter().all(|ln| *ln <= 1e-9)
             }
         }
     }

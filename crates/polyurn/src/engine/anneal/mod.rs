@@ -85,6 +85,9 @@ pub struct Anneal {
     pub truth: Option<Truth>,
     /// How probable it may be that a bound does not hold, for each of the two.
     pub error: f64,
+    /// Whether it is but a first look, of so few runs that the error had better be their bare scatter.
+    #[serde(skip)]
+    pub is_first_look: bool,
     /// Instructions to use; all give the same bytes.
     #[serde(skip, default = "Isa::detect")]
     pub isa: Isa,
@@ -105,6 +108,7 @@ impl Default for Anneal {
             is_bracket: false,
             truth: None,
             error: 0.025,
+            is_first_look: false,
             isa: Isa::detect(),
             threads: 1,
         }
@@ -143,6 +147,8 @@ pub struct AnnealEstimate {
     /// Its standard error, from the scatter of the runs, `None` for a single one; of a few runs so that two errors hold 95 of 100, and
     /// at least what the weights of their particles tell; with runs back at least half the distance between the two.
     pub std_error: Option<f64>,
+    /// The same as if the runs were many, beside errors of engines that are not made larger for few runs.
+    pub plain_error: Option<f64>,
     /// The runs.
     pub runs: Vec<AnnealRun>,
     /// Those that went back.
@@ -278,6 +284,7 @@ impl AnnealEstimate {
         AnnealEstimate {
             ln_p_sequence,
             std_error: Some(0.0),
+            plain_error: Some(0.0),
             runs: Vec::new(),
             back: Vec::new(),
             bracket: Some(Bracket { lower: ln_p_sequence, upper: ln_p_sequence, error: 0.0 }),
@@ -326,7 +333,10 @@ impl Job<'_> {
         let best = guides.iter().max_by(|a, b| a.pilot.ln_mass.total_cmp(&b.pilot.ln_mass)).expect("at least one");
         let pace_steps = self.anneal.pace_steps();
         let first = Ladder::first(pace_steps as usize);
-        let stage = self.stage(&format!("pace {pilots} {pilot_sweeps} {particles}"), Some((1, "anneal, pace")));
+        let stage = self.stage(
+            &format!("pace {pilots} {pilot_sweeps} {particles} {}", self.anneal.sweeps),
+            Some((1, "anneal, pace")),
+        );
         let sweeps = self.anneal.affordable(seconds_per_sweep);
         let mut paced = replicates(2, stage, team, control, |turn, watch| {
             let way = if turn.replicate == 0 { Way::Forward } else { Way::Back };
@@ -336,11 +346,7 @@ impl Job<'_> {
         })?;
         let (backward, _) = paced.finished.pop().unwrap_or_default();
         let (forward, sweeps) = paced.finished.pop().unwrap_or((Vec::new(), sweeps));
-        let is_possible = match self.anneal.end {
-            Some(_) => sweeps <= MOST_SWEEPS,
-            None => sweeps == self.anneal.sweeps,
-        };
-        if !is_possible {
+        if sweeps > MOST_SWEEPS.max(self.anneal.sweeps) {
             return Err(damaged(control));
         }
         let ladder = Ladder::paced(sweeps as usize, &forward, &backward);
@@ -375,7 +381,12 @@ impl Job<'_> {
         let inverse: Vec<f64> = estimate.back.iter().map(|run| -run.ln_p_sequence).collect();
         let back: Vec<f64> = back_by_hand.values().map(|inverse| -log_mean_exp(inverse)).collect();
         estimate.ln_p_sequence = log_mean_exp(&forward);
-        estimate.std_error = error_of(&estimate.runs, &forward, estimate.ln_p_sequence);
+        // Runs that go by the same chains are not independent of each other, unless all go by the best.
+        let n_hands = if guides.len() > 1 { guides.len().min(forward.len()) } else { forward.len() };
+        let factor = |n_hands: usize| if self.anneal.is_first_look { 1.0 } else { student(n_hands) };
+        let of_forward = error_of(&estimate.runs, &forward, estimate.ln_p_sequence);
+        estimate.std_error = of_forward.map(|error| error.stated(factor(n_hands)));
+        estimate.plain_error = of_forward.map(|error| error.stated(1.0));
         estimate.warnings.extend(disagreement(&forward, Remedy::Steps));
         estimate.bracket = None;
         if !forward.is_empty() && !back.is_empty() {
@@ -393,6 +404,7 @@ impl Job<'_> {
             // Runs lag behind in both directions, so the truth is between the two.
             let from_above = -log_mean_exp(&inverse);
             let of_inverse = error_of(&estimate.back, &inverse, -from_above);
+            let of_inverse = of_inverse.map(|error| error.stated(factor(inverse.len())));
             let errors = [estimate.std_error, of_inverse];
             let scatter = errors.into_iter().flatten().map(|error| error * error).sum::<f64>().sqrt() / 2.0;
             let distance = (from_above - estimate.ln_p_sequence) / 2.0;
@@ -413,7 +425,9 @@ impl Job<'_> {
         }
         let overlap = estimate.runs.iter().map(|run| run.label_nats).fold(0.0, f64::max);
         if overlap > NOTABLE_OVERLAP {
-            estimate.std_error = estimate.std_error.map(|error| error.max(overlap));
+            for error in [&mut estimate.std_error, &mut estimate.plain_error] {
+                *error = error.map(|error| error.max(overlap));
+            }
             estimate.warnings.push(Warning::LabelsOverlap { nats: format!("{overlap:.1}") });
         }
         estimate.assumes_separated_labels = best.labels.is_assumed();
@@ -574,14 +588,35 @@ impl Job<'_> {
     }
 }
 
-/// Standard error of ln of a mean over runs, from these logs: by their scatter, since each run goes by chains of its own, which its
-/// weights know nothing of; but no less than the weights of its particles tell, where all can. A relative variance of the mean is the variance of
+/// What there is to tell the standard error of ln of a mean over runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct RunError {
+    /// From the scatter of the runs, each of which goes by chains of its own: its weights know nothing of that.
+    scatter: f64,
+    /// From the weights of each run's particles, where they tell it.
+    of_weights: f64,
+}
+
+impl RunError {
+    /// The scatter times this, but no less than the weights tell.
+    fn stated(self, factor: f64) -> f64 {
+        (self.scatter * factor).max(self.of_weights)
+    }
+}
+
+/// The standard error of ln of a mean over runs, from these logs; `None` for a single run.
+///
+/// The relative variance of a run's estimate counts by the square of its share in the mean. A relative variance of the mean is the variance of
 /// its log, to first order; beyond, ln(1 + v).
-fn error_of(runs: &[AnnealRun], logs: &[f64], ln_mean: f64) -> Option<f64> {
-    let n_runs = runs.len() as f64;
-    let of_weights = runs.iter().map(|run| run.variance).sum::<Option<f64>>();
-    let least = of_weights.map_or(0.0, |total| (total / (n_runs * n_runs)).ln_1p().sqrt());
-    (runs.len() > 1).then(|| (error_of_mean(logs, ln_mean) * student(runs.len())).max(least))
+fn error_of(runs: &[AnnealRun], logs: &[f64], ln_mean: f64) -> Option<RunError> {
+    let ln_total = ln_mean + (logs.len() as f64).ln();
+    let of_run = |(run, ln): (&AnnealRun, &f64)| {
+        let share = (ln - ln_total).exp();
+        // A run that found nothing has no weights.
+        if share > 0.0 { run.variance.map(|variance| variance * share * share) } else { Some(0.0) }
+    };
+    let of_weights = runs.iter().zip(logs).map(of_run).sum::<Option<f64>>().map_or(0.0, |total| total.ln_1p().sqrt());
+    (runs.len() > 1).then(|| RunError { scatter: error_of_mean(logs, ln_mean), of_weights })
 }
 
 /// Rough nats by which the best of these pilots' masses would differ with another seed; nothing if there is one.
@@ -611,7 +646,38 @@ const MOST_APART: u64 = 200;
 
 #[cfg(test)]
 mod tests {
-    use super::scatter_of_best;
+    use super::{AnnealRun, RunError, error_of, scatter_of_best};
+    use crate::engine::smc::{log_mean_exp, student};
+
+    #[test]
+    fn a_few_runs_that_agree_by_chance_are_not_believed() {
+        let run = |variance: Option<f64>| AnnealRun {
+            ln_p_sequence: 0.0,
+            label_nats: 0.0,
+            variance,
+            ess_min: 1.0,
+            n_resampled: 0,
+            ess_trace: Vec::new(),
+            resampled_at: Vec::new(),
+        };
+        let error = |logs: &[f64], variances: &[Option<f64>]| {
+            let runs: Vec<AnnealRun> = variances.iter().map(|&variance| run(variance)).collect();
+            error_of(&runs, logs, log_mean_exp(logs)).unwrap()
+        };
+        // Variances 0.04 of single runs: of a mean of four 0.01, however near they are to each other.
+        let near = error(&[-3.0; 4], &[Some(0.04); 4]);
+        assert!((near.stated(student(4)) - 0.01f64.ln_1p().sqrt()).abs() < 1e-12, "{near:?}");
+        // Beyond that the scatter, by Student's factor for four.
+        let wide = error(&[-3.0, -3.3, -2.8, -3.1], &[Some(0.001); 4]);
+        assert!(wide.scatter > 0.1 && (wide.stated(student(4)) / wide.scatter - 1.624).abs() < 1e-12, "{wide:?}");
+        // A run without a share in the mean says nothing of its error; one particle none at all.
+        let one = error(&[-3.0, -900.0], &[Some(0.04), Some(50.0)]);
+        assert!((one.of_weights - 0.04f64.ln_1p().sqrt()).abs() < 1e-12, "{one:?}");
+        let none = error(&[-3.0, f64::NEG_INFINITY], &[Some(0.04), None]);
+        assert!((none.of_weights - 0.04f64.ln_1p().sqrt()).abs() < 1e-12, "{none:?}");
+        assert_eq!(error(&[-3.0; 4], &[None; 4]), RunError { scatter: 0.0, of_weights: 0.0 });
+        assert_eq!(error_of(&[run(None)], &[-3.0], -3.0), None);
+    }
 
     #[test]
     fn the_best_of_many_chains_is_as_sure_as_those_next_to_it_say() {

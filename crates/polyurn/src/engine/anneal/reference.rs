@@ -28,6 +28,7 @@ const SHORT: Anneal = Anneal {
     is_bracket: true,
     truth: None,
     error: 0.025,
+    is_first_look: false,
     isa: Isa::SCALAR,
     threads: 1,
 };

@@ -83,6 +83,8 @@ pub struct AnnealWish {
     pub is_bracket: bool,
     /// Hidden values that the data were simulated with.
     pub truth: Option<Truth>,
+    /// Whether it is but a first look, whose error is the bare scatter of its runs.
+    pub is_first_look: bool,
 }
 
 impl AnnealWish {
@@ -113,6 +115,7 @@ impl AnnealWish {
             pilot_sweeps: 0,
             is_bracket: self.is_bracket,
             truth: self.truth.clone(),
+            is_first_look: self.is_first_look,
             isa: crew.isa,
             threads: crew.threads,
             ..Anneal::default()

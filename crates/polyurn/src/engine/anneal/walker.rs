@@ -77,9 +77,12 @@ impl Notes {
     /// Whether these can be notes of this problem.
     pub fn fit(&self, setup: &Setup<'_>) -> bool {
         match (self, Notes::new(setup)) {
-            (Notes::Probabilities(own), Notes::Probabilities(empty)) => own.sums.len() == empty.sums.len(),
+            (Notes::Probabilities(own), Notes::Probabilities(empty)) => {
+                let is_sum = |sum: &f32| sum.is_finite() && *sum >= 0.0;
+                own.sums.len() == empty.sums.len() && own.sums.as_flattened().iter().all(is_sum)
+            }
             (Notes::Visits { first, visits }, Notes::Visits { first: wanted, visits: empty }) => {
-                *first == wanted && visits.len() == empty.len()
+                *first == wanted && visits.len() == empty.len() && visits.iter().all(|n| n.is_finite() && *n >= 0.0)
             }
             _ => false,
         }
