@@ -62,6 +62,11 @@ fn table(bytes: &[u8], format: Format) {
         Err(error) => return check_refusal(&error),
         Ok(read) => read,
     };
+    // CSV names every value of every column in a row of all columns, so that many columns are very many cells.
+    let n_values: u64 = read.columns.iter().map(|column| u64::from(column.labels.len())).sum();
+    if n_values.saturating_mul(read.columns.len() as u64) > MOST_CELLS {
+        return;
+    }
     // Records are written as CSV and read back as they were.
     let mut written = Vec::new();
     write_dataset_csv(&mut written, Path::new("again"), &read).expect("memory takes everything");

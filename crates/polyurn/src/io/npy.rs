@@ -236,6 +236,9 @@ impl<R: Read> Array<R> {
             return Ok(None);
         }
         if self.at == self.chunk.len() {
+            if self.kind == Kind::Text {
+                return Err(Error::data(&self.source, "the array holds text, not counts; save numbers"));
+            }
             self.read_chunk()?;
         }
         let bytes = &self.chunk[self.at..self.at + self.width];
@@ -476,6 +479,9 @@ pub(super) mod tests {
         assert_refused(b"\x93NUMPY\x01\x00\x40\x00{'descr'", "ends within its header");
         for (descr, wanted) in [
             ("|O", "Python objects"),
+            // Of any width, also one that a number could have.
+            ("|S2", "holds text"),
+            ("<U5", "holds text"),
             ("<c16", "`<c16`"),
             ("<f16", "`<f16`"),
             ("<M8[ns]", "`<M8[ns]`"),
