@@ -18,14 +18,15 @@ use arrow_array::types::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
-use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::reader::{FileReader, StreamReader, read_footer_length};
+use arrow_ipc::{Block, root_as_footer};
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::ChunkReader;
 use std::cell::Cell as Shared;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read, Seek};
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Once;
@@ -110,10 +111,39 @@ pub(super) fn read_arrow_file(mut file: &File, source: &str, cuts: &[Cuts], sink
     read_arrow(Input { reader: Box::new(reader), source: source.to_owned() }, cuts, sink)
 }
 
-fn read_arrow_footed(reader: impl Read + Seek, source: &str, cuts: &[Cuts], sink: &mut impl RowSink) -> Result<()> {
+fn read_arrow_footed(mut reader: impl Read + Seek, source: &str, cuts: &[Cuts], sink: &mut impl RowSink) -> Result<()> {
     let kind = "Arrow file";
+    guarded(source, kind, || check_footer(&mut reader))?;
     let batches = guarded(source, kind, || FileReader::try_new(reader, None))?;
     Table { source, kind, cuts, binned: Vec::new(), n_rows: 0, sink }.read(batches, 0, &|_| ())
+}
+
+/// Whether the parts that an Arrow file's footer names lie in the file: as much memory as they claim is set aside before they are read.
+fn check_footer(reader: &mut (impl Read + Seek)) -> std::result::Result<(), String> {
+    let unreadable = |error: std::io::Error| error.to_string();
+    let size = reader.seek(SeekFrom::End(0)).map_err(unreadable)?;
+    let mut end = [0; 10];
+    let end_at = size.checked_sub(end.len() as u64).ok_or("it has no footer")?;
+    reader.seek(SeekFrom::Start(end_at)).map_err(unreadable)?;
+    reader.read_exact(&mut end).map_err(unreadable)?;
+    let length = read_footer_length(end).map_err(|error| error.to_string())? as u64;
+    let footer_at = end_at.checked_sub(length).ok_or("its footer is longer than the file")?;
+    reader.seek(SeekFrom::Start(footer_at)).map_err(unreadable)?;
+    let mut footer = Vec::new();
+    reader.take(length).read_to_end(&mut footer).map_err(unreadable)?;
+    reader.rewind().map_err(unreadable)?;
+    let footer = root_as_footer(&footer).map_err(|error| error.to_string())?;
+    let is_within = |block: &Block| {
+        let parts = [block.offset(), block.metaDataLength().into(), block.bodyLength()];
+        let end = parts.into_iter().try_fold(0u64, |end, part| end.checked_add(u64::try_from(part).ok()?));
+        end.is_some_and(|end| end <= footer_at)
+    };
+    let blocks = [footer.dictionaries(), footer.recordBatches()];
+    if blocks.into_iter().flatten().flatten().all(is_within) {
+        Ok(())
+    } else {
+        Err("its footer names parts beyond its end".into())
+    }
 }
 
 fn read_parquet(
@@ -739,5 +769,17 @@ mod tests {
         assert!(message.starts_with("test: is no Arrow file, or not a whole one"), "{message}");
         // Other panics are told as ever.
         assert!(!IS_GUARDED.get());
+    }
+
+    /// Memory is set aside for what a footer names, so that must be there. Here bytes before the footer are missing.
+    #[test]
+    fn parts_beyond_the_file_are_refused() {
+        let batch = table(vec![("x", Arc::new(StringArray::from(vec!["a", "b", "a", "c"])) as ArrayRef)]);
+        let mut bytes = arrow_file_of(&batch);
+        let end = bytes.len() - 10;
+        let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap()) as usize;
+        bytes.drain(end - length - 64..end - length);
+        let message = read_from(&bytes[..], "test", Format::Arrow).unwrap_err().to_string();
+        assert!(message.contains("its footer names parts beyond its end"), "{message}");
     }
 }
